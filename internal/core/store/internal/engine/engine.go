@@ -1,0 +1,95 @@
+// Package engine is the contract between the store and the three databases below it: what a transaction, a hot append
+// and a durability setting are, and what must be true when a call returns.
+//
+// The store owns meaning (audit, change feed, seals, backup, bounds); an engine owns one database's way to commit:
+// who runs closures, how rows are batched, which errors mean "run it again" and which mean "nobody knows". Engines
+// know no table of the store but the ones named here, and no room above the store knows that engines exist.
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"time"
+)
+
+// An Engine runs transactions on one database. All methods are safe for concurrent use; every context carries a
+// deadline, and an engine answers by then whatever the database does.
+type Engine interface {
+	// Write runs work in a transaction that sees no other writer's half-done work. When it returns nil, the
+	// transaction is committed at the given durability and work.Committed has returned. It returns the error of
+	// work.Run untouched, Unknown where the outcome of a commit is not known, and another fault where nothing was
+	// stored. It never returns while work.Run is running.
+	Write(ctx context.Context, level Durability, work Work) error
+	// Read runs fn on one consistent snapshot. A statement that writes fails.
+	Read(ctx context.Context, fn func(Session) error) error
+	// Append stores one row of h, batched with the rows of other callers, and returns when the row's outcome is
+	// committed and synced. row has a value of the right kind for each column and is not kept.
+	Append(ctx context.Context, h *Hot, row []any) (Appended, error)
+	// Settings reads the settings of the database, and what it stands on, that decide whether a commit lasts.
+	Settings(ctx context.Context) ([]Setting, error)
+	// Backlog says how many writes wait, and for how long the oldest has.
+	Backlog() (waiting int, oldest time.Duration)
+	// Close finishes what is queued until ctx ends, refuses the rest, and frees the database.
+	Close(ctx context.Context) error
+}
+
+// Work is a closure and what follows its commit.
+type Work struct {
+	Run       func(Session) error // may run more than once; only the last run counts
+	Committed func()              // runs once, after the commit and before Write returns; in commit order where there is one writer
+}
+
+// A Session runs statements inside one transaction, under the engine's context. After an error the transaction is
+// spoiled: the caller returns, and the engine rolls back. Placeholders are question marks.
+type Session interface {
+	Exec(query string, args []any) (affected int64, err error)
+	Query(query string, args []any) (*sql.Rows, error)
+	// InsertNew runs an INSERT that is not an error when a unique key exists already; it reports whether a row went in.
+	InsertNew(query string, args []any) (inserted bool, err error)
+}
+
+// Durability says what a commit survives.
+type Durability uint8
+
+// The levels of durability. The zero level is the safe one.
+const (
+	Synced  Durability = iota // survives the loss of power
+	Written                   // survives the death of the process, not the loss of power
+)
+
+// A Setting is one thing that decides whether "committed" is true.
+type Setting struct {
+	Name  string // as the database spells it, e.g. "fsync"
+	Value string // as found
+	Safe  bool   // false: an acknowledged change may be lost
+	Why   string // what an unsafe value means, in one sentence
+}
+
+// A Phase is a part of a write that is timed on its own.
+type Phase uint8
+
+// The phases of a write.
+const (
+	QueueWait  Phase = iota // from the call to the start of its work
+	Statement               // running one closure, or one batch of rows
+	CommitWait              // from the end of one closure's work to its answer
+	Sync                    // the database's COMMIT, the sync to disk included
+	PoolWait                // until a connection was free
+)
+
+var phaseNames = [...]string{"queue_wait", "statement", "commit_wait", "sync", "pool_wait"}
+
+// String gives the phase as metrics name it.
+func (p Phase) String() string {
+	if int(p) < len(phaseNames) {
+		return phaseNames[p]
+	}
+	return "unknown"
+}
+
+// A Probe is told how long phases take and how many writes shared a commit. Its functions are quick, safe for
+// concurrent use and never nil.
+type Probe struct {
+	Took    func(Phase, time.Duration)
+	Batched func(writes int)
+}

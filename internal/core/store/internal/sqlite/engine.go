@@ -1,0 +1,173 @@
+// Package sqlite runs the store on one SQLite file: one writer that commits many callers' work together, and a pool
+// of readers on snapshots.
+//
+// The idea: a sync to disk costs the same for one change as for a thousand. While the disk syncs, work queues up; the
+// next SQL transaction takes all of it, each closure in a savepoint of its own, each hot row in one statement. Nothing
+// is ever delayed on purpose.
+//
+// What holds: the writer's statements never run under a caller's context, because an interrupted statement rolls the
+// whole transaction back, savepoints and all. Where SQLite ends a transaction by itself (interrupt, full disk, I/O
+// error, no memory) the rollback hook tells; nobody is answered, the one at fault gets its error, the others run again.
+// A sync that failed leaves the page cache in doubt, so Fatal is called and must not return.
+// The write-ahead log stays bounded: checkpoints are SQLite's own, and readers that hold it open too long are ended.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"modernc.org/sqlite"
+
+	"chancery/internal/core/store/internal/engine"
+)
+
+const (
+	pageSize    = 8192
+	logPages    = 1000     // automatic checkpoint, about 8 MB of write-ahead log
+	logKeep     = 16 << 20 // the log file is cut to this after it was folded in
+	logHigh     = 32 << 20 // from here on the writer ends old readers and folds the log in
+	readerGrace = time.Second
+	readers     = 8
+)
+
+// Config says where the file is and how the engine reports.
+type Config struct {
+	Path  string
+	Log   *slog.Logger
+	Probe engine.Probe
+	Fatal func(error) // called when a sync failed; it does not return
+}
+
+// Engine is the store's engine on one SQLite file.
+type Engine struct {
+	Config
+	write  *sql.DB // one connection, the writer's
+	read   *sql.DB
+	writer *writer
+	views  views
+	closed atomic.Bool
+}
+
+// Open opens the file, making it with mode 0600 where there is none, and starts the writer. The caller holds the
+// lock that keeps other processes out.
+func Open(ctx context.Context, c Config) (*Engine, error) {
+	if err := touch(c.Path); err != nil {
+		return nil, err
+	}
+	// On the platforms where it exists, fdatasync is as durable for a log of data pages and takes half the time.
+	if _, err := sqlite.Fdatasync(true); err != nil && !errors.Is(err, sqlite.ErrFdatasyncUnavailable) {
+		return nil, fmt.Errorf("choosing fdatasync: %w", err)
+	}
+	e := &Engine{Config: c}
+	if err := e.connect(ctx); err != nil {
+		return nil, errors.Join(err, e.free())
+	}
+	return e, nil
+}
+
+func (e *Engine) connect(ctx context.Context) (err error) {
+	if e.write, err = sql.Open("sqlite", source(e.Path, false)); err != nil {
+		return fmt.Errorf("opening %s: %w", e.Path, err)
+	}
+	e.write.SetMaxOpenConns(1)
+	if e.read, err = sql.Open("sqlite", source(e.Path, true)); err != nil {
+		return fmt.Errorf("opening %s: %w", e.Path, err)
+	}
+	e.read.SetMaxOpenConns(readers)
+	e.read.SetMaxIdleConns(readers)
+	return e.write.PingContext(ctx)
+}
+
+// Start hands the writing connection to the writer; migrations run before.
+func (e *Engine) Start(ctx context.Context) error {
+	w, err := newWriter(ctx, e)
+	if err != nil {
+		return err
+	}
+	e.writer = w
+	go w.run()
+	return nil
+}
+
+// Migrator gives the database handle that migrations run on, usable until Start.
+func (e *Engine) Migrator() *sql.DB { return e.write }
+
+// touch makes the file with a mode that keeps others out; SQLite gives its log and index files the same mode.
+func touch(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening the database file: %w", err)
+	}
+	return f.Close()
+}
+
+func source(path string, readOnly bool) string {
+	q := url.Values{}
+	add := func(p string) { q.Add("_pragma", p) }
+	if readOnly {
+		add("query_only(1)")
+		add("cache_size(-8192)")
+	} else {
+		add(fmt.Sprintf("page_size(%d)", pageSize))
+		add("journal_mode(WAL)")
+		add("synchronous(FULL)")
+		add(fmt.Sprintf("wal_autocheckpoint(%d)", logPages))
+		add(fmt.Sprintf("journal_size_limit(%d)", logKeep))
+		add("cache_size(-65536)")
+	}
+	add("busy_timeout(1000)")
+	add("foreign_keys(1)")
+	add("temp_store(MEMORY)")
+	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: q.Encode()}).String()
+}
+
+// Write queues work for the writer; see engine.Engine.
+func (e *Engine) Write(ctx context.Context, level engine.Durability, work engine.Work) error {
+	j := newJob(ctx)
+	j.work = work
+	return e.writer.do(j, level)
+}
+
+// Append queues one row for the writer; see engine.Engine.
+func (e *Engine) Append(ctx context.Context, h *engine.Hot, row []any) (engine.Appended, error) {
+	j := newJob(ctx)
+	j.hot, j.row = h, row
+	err := e.writer.do(j, engine.Synced)
+	if err != nil {
+		return engine.Appended{}, err
+	}
+	return j.result, nil
+}
+
+// Backlog says how many writes wait, and for how long the oldest has.
+func (e *Engine) Backlog() (int, time.Duration) { return e.writer.backlog() }
+
+// Close finishes what is queued until ctx ends, refuses the rest, folds the log into the file and closes it.
+func (e *Engine) Close(ctx context.Context) error {
+	if e.closed.Swap(true) {
+		return nil
+	}
+	var err error
+	if e.writer != nil {
+		err = e.writer.close(ctx)
+	}
+	e.views.end(0)
+	return errors.Join(err, e.free())
+}
+
+func (e *Engine) free() error {
+	var errs []error
+	for _, db := range []*sql.DB{e.read, e.write} {
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,43 @@
+-- +goose Up
+-- AUTOINCREMENT: a number that was given once never comes again, even after the last row was retired.
+CREATE TABLE feed (
+	seq   INTEGER PRIMARY KEY AUTOINCREMENT,
+	at    BIGINT NOT NULL,
+	topic TEXT NOT NULL,
+	item  TEXT NOT NULL
+);
+
+CREATE TABLE audit (
+	seq    INTEGER PRIMARY KEY AUTOINCREMENT,
+	at     BIGINT NOT NULL,
+	actor  TEXT NOT NULL,
+	action TEXT NOT NULL,
+	target TEXT NOT NULL,
+	detail TEXT NOT NULL,
+	hash   BLOB NOT NULL
+);
+
+-- One row seals the rows of one table whose position lies in (low, high], and the seal before it.
+CREATE TABLE seal (
+	number    BIGINT NOT NULL PRIMARY KEY,
+	at        BIGINT NOT NULL,
+	source    TEXT NOT NULL,
+	low       BIGINT NOT NULL,
+	high      BIGINT NOT NULL,
+	members   BIGINT NOT NULL,
+	late      TEXT NOT NULL,
+	content   BLOB NOT NULL,
+	hash      BLOB NOT NULL,
+	signature BLOB NOT NULL
+);
+
+CREATE TABLE lease (
+	name   TEXT NOT NULL PRIMARY KEY,
+	holder TEXT NOT NULL,
+	until  BIGINT NOT NULL
+);
+
+CREATE TABLE fact (
+	name  TEXT NOT NULL PRIMARY KEY,
+	value TEXT NOT NULL
+);
