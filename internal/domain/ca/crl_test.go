@@ -1,0 +1,119 @@
+package ca
+
+import (
+	"bytes"
+	"crypto/x509"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	zx509 "github.com/zmap/zcrypto/x509"
+	"github.com/zmap/zlint/v3"
+	"github.com/zmap/zlint/v3/lint"
+
+	"chancery/internal/base/id"
+	"chancery/internal/base/key"
+)
+
+// TestCRL reads our lists with crypto/x509, openssl and the RFC lints, for each kind of issuer, empty and filled.
+func TestCRL(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []key.Kind{key.P256, key.P384, key.Ed25519, key.RSA2048} {
+		for _, count := range []int{0, 3} {
+			t.Run(fmt.Sprintf("%s/%d", kind, count), func(t *testing.T) {
+				root := testRoot(t, kind)
+				var r roll
+				serials := make([]id.Serial, count)
+				for n := range serials {
+					serials[n] = newSerial()
+					mustAdd(t, &r, serials[n], Reason(n)) // unspecified, keyCompromise, cACompromise
+				}
+				der, err := root.signCRL(r.entries, 1_772_600_767, testTime, testTime.Add(time.Hour))
+				if err != nil {
+					t.Fatal(err)
+				}
+				compareCRL(t, der, root, serials)
+				lintCRL(t, der)
+				file, ca := pemFile(t, "X509 CRL", der), pemFile(t, "CERTIFICATE", root.cert.Raw)
+				if said := openssl(t, "crl", "-in", file, "-CAfile", ca, "-noout", "-text"); !strings.Contains(said, "verify OK") || strings.Contains(said, "Unspecified") {
+					t.Errorf("openssl says\n%s", said)
+				}
+			})
+		}
+	}
+}
+
+func mustAdd(t testing.TB, r *roll, serial id.Serial, reason Reason) {
+	t.Helper()
+	if grew, err := r.add(serial, testTime, reason); err != nil || !grew {
+		t.Fatalf("add: grew %v, %v", grew, err)
+	}
+}
+
+func compareCRL(t *testing.T, der []byte, i *issuer, want []id.Serial) {
+	t.Helper()
+	list, err := x509.ParseRevocationList(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := list.CheckSignatureFrom(i.cert); err != nil {
+		t.Error(err)
+	}
+	if list.Number.Int64() != 1_772_600_767 || !list.ThisUpdate.Equal(testTime) || !list.NextUpdate.Equal(testTime.Add(time.Hour)) || !bytes.Equal(list.AuthorityKeyId, i.cert.SubjectKeyId) {
+		t.Errorf("number %s, from %s until %s", list.Number, list.ThisUpdate, list.NextUpdate)
+	}
+	if len(list.RevokedCertificateEntries) != len(want) {
+		t.Fatalf("%d entries, want %d", len(list.RevokedCertificateEntries), len(want))
+	}
+	for n, e := range list.RevokedCertificateEntries {
+		if e.SerialNumber.Cmp(want[n].Big()) != 0 || e.ReasonCode != n || !e.RevocationTime.Equal(testTime) {
+			t.Errorf("entry %d: %+v", n, e)
+		}
+		if n == 0 && len(e.Extensions) > 0 {
+			t.Error("an unspecified reason is written")
+		}
+	}
+}
+
+func lintCRL(t *testing.T, der []byte) {
+	t.Helper()
+	list, err := zx509.ParseRevocationList(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := lint.GlobalRegistry().Filter(lint.FilterOptions{IncludeSources: lintSources})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := complaints(zlint.LintRevocationListEx(list, rules)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRollHoldsEachSerialOnce(t *testing.T) {
+	t.Parallel()
+	var r roll
+	serial := newSerial()
+	mustAdd(t, &r, serial, Superseded)
+	size := len(r.entries)
+	if grew, err := r.add(serial, testTime, KeyCompromise); grew || err != nil || len(r.entries) != size {
+		t.Errorf("entered twice: grew %v, %v", grew, err)
+	}
+}
+
+// BenchmarkCRL100k is one more revocation with 100,000 entries there already (figures.md C8).
+func BenchmarkCRL100k(b *testing.B) {
+	root := testRoot(b, key.P256)
+	var r roll
+	for range 100_000 {
+		mustAdd(b, &r, newSerial(), KeyCompromise)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		mustAdd(b, &r, newSerial(), KeyCompromise)
+		if _, err := root.signCRL(r.entries, 1, testTime, testTime.Add(time.Hour)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

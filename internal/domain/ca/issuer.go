@@ -1,0 +1,147 @@
+package ca
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/asn1"
+	"fmt"
+
+	"golang.org/x/crypto/cryptobyte"
+	tag "golang.org/x/crypto/cryptobyte/asn1"
+
+	"chancery/internal/base/fault"
+	"chancery/internal/base/key"
+)
+
+// An issuer signs certificates, CRLs and OCSP answers under one name with one key. It is immutable and safe for
+// concurrent use; it holds no lock while signing.
+type issuer struct {
+	subject   []byte // DER Name
+	keyID     []byte // subject key identifier
+	keyBits   []byte // content of subjectPublicKey, which OCSP names issuers by
+	signer    crypto.Signer
+	algorithm []byte // DER AlgorithmIdentifier of the signatures
+	hash      crypto.Hash
+	cert      *x509.Certificate // nil while a root signs itself
+	outside   bool              // the key lives outside the process, so what it signs is checked
+}
+
+// A scheme is how keys of one kind sign: the weakest hash is SHA-256, and P-384 takes SHA-384.
+type scheme struct {
+	oid    asn1.ObjectIdentifier
+	hash   crypto.Hash
+	isNull bool // parameters are NULL rather than absent (RFC 4055 §5; RFC 5758 §3.2, RFC 8410 §3 for absent)
+}
+
+func schemeOf(public crypto.PublicKey) (scheme, error) {
+	kind, err := key.KindOf(public)
+	if err != nil {
+		return scheme{}, err
+	}
+	switch kind {
+	case key.P256:
+		return scheme{asn1.ObjectIdentifier{1, 2, 840, 10045, 4, 3, 2}, crypto.SHA256, false}, nil
+	case key.P384:
+		return scheme{asn1.ObjectIdentifier{1, 2, 840, 10045, 4, 3, 3}, crypto.SHA384, false}, nil
+	case key.Ed25519:
+		return scheme{asn1.ObjectIdentifier{1, 3, 101, 112}, 0, false}, nil
+	default:
+		return scheme{asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 11}, crypto.SHA256, true}, nil
+	}
+}
+
+func newIssuer(signer crypto.Signer, subject []byte) (*issuer, error) {
+	how, err := schemeOf(signer.Public())
+	if err != nil {
+		return nil, err
+	}
+	spki, err := key.SPKI(signer.Public())
+	if err != nil {
+		return nil, err
+	}
+	bits, err := publicKeyBits(spki)
+	if err != nil {
+		return nil, err
+	}
+	var b cryptobyte.Builder
+	b.AddASN1(tag.SEQUENCE, func(b *cryptobyte.Builder) {
+		b.AddASN1ObjectIdentifier(how.oid)
+		if how.isNull {
+			b.AddASN1NULL()
+		}
+	})
+	algorithm, err := b.Bytes()
+	return &issuer{
+		subject: subject, keyID: keyID(bits), keyBits: bits, signer: signer,
+		algorithm: algorithm, hash: how.hash, outside: !inProcess(signer),
+	}, err
+}
+
+// issuerOf makes an issuer of a stored certificate and the key that belongs to it.
+func issuerOf(cert *x509.Certificate, signer crypto.Signer) (*issuer, error) {
+	spki, err := key.SPKI(signer.Public())
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(spki, cert.RawSubjectPublicKeyInfo) {
+		return nil, fmt.Errorf("key and certificate of %s do not belong together", cert.Subject)
+	}
+	i, err := newIssuer(signer, cert.RawSubject)
+	if err != nil {
+		return nil, err
+	}
+	i.keyID, i.cert = cert.SubjectKeyId, cert
+	return i, nil
+}
+
+func inProcess(signer crypto.Signer) bool {
+	switch signer.(type) {
+	case *ecdsa.PrivateKey, ed25519.PrivateKey, *rsa.PrivateKey:
+		return true
+	}
+	return false
+}
+
+// keyID gives the key identifier of a public key: the leftmost 160 bits of the SHA-256 of its bit string (RFC 7093 §2,
+// method 1).
+func keyID(bits []byte) []byte {
+	sum := sha256.Sum256(bits)
+	return sum[:20]
+}
+
+// publicKeyBits gives the content of subjectPublicKey, without tag, length and count of unused bits.
+func publicKeyBits(spki []byte) ([]byte, error) {
+	input, outer, bits := cryptobyte.String(spki), cryptobyte.String(nil), []byte(nil)
+	if !input.ReadASN1(&outer, tag.SEQUENCE) || !input.Empty() || !outer.SkipASN1(tag.SEQUENCE) ||
+		!outer.ReadASN1BitStringAsBytes(&bits) || !outer.Empty() {
+		return nil, fault.New(fault.Invalid, "key_malformed", "this is not a public key in SubjectPublicKeyInfo form")
+	}
+	return bits, nil
+}
+
+// seal signs to-be-signed bytes: SEQUENCE { tbs, signatureAlgorithm, signature } (RFC 5280 §4.1, §5.1; RFC 6960 §4.2.1).
+func (i *issuer) seal(tbs []byte) ([]byte, error) {
+	message, opts := tbs, crypto.SignerOpts(i.hash)
+	if i.hash != 0 {
+		h := i.hash.New()
+		h.Write(tbs)
+		message = h.Sum(nil)
+	}
+	signature, err := i.signer.Sign(rand.Reader, message, opts)
+	if err != nil {
+		return nil, fmt.Errorf("sign: %w", err)
+	}
+	b := cryptobyte.NewBuilder(make([]byte, 0, len(tbs)+len(signature)+len(i.algorithm)+24))
+	b.AddASN1(tag.SEQUENCE, func(b *cryptobyte.Builder) {
+		b.AddBytes(tbs)
+		b.AddBytes(i.algorithm)
+		b.AddASN1BitString(signature)
+	})
+	return b.Bytes()
+}
