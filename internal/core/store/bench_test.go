@@ -9,7 +9,8 @@ import (
 	"chancery/internal/core/store/storetest"
 )
 
-func BenchmarkAppendSQLite(b *testing.B) { benchmarkAppend(b, storetest.SQLite(b)) }
+func BenchmarkAppendSQLite(b *testing.B)   { benchmarkAppend(b, storetest.SQLite(b)) }
+func BenchmarkAppendPostgres(b *testing.B) { benchmarkAppend(b, storetest.Postgres(b)) }
 
 // benchmarkAppend appends rows of the shape and size of agent certificates from 64 goroutines.
 func benchmarkAppend(b *testing.B, target storetest.Target) {

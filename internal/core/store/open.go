@@ -9,6 +9,7 @@ import (
 
 	"chancery/internal/base/fault"
 	"chancery/internal/core/store/internal/engine"
+	"chancery/internal/core/store/internal/postgres"
 	"chancery/internal/core/store/internal/sqlite"
 )
 
@@ -33,6 +34,9 @@ func (s *Store) open(ctx context.Context) error {
 	case "sqlite":
 		d = dialectSQLite
 		o, err = s.openFile(ctx, strings.TrimPrefix(rest, "//"))
+	case "postgres", "postgresql":
+		d = dialectPostgres
+		o, err = opened(postgres.Open(ctx, postgres.Config{URL: s.config.URL, Log: s.config.Log, Probe: s.probe()}))
 	default:
 		err = errURL
 	}
@@ -55,7 +59,15 @@ func (s *Store) openFile(ctx context.Context, path string) (opener, error) {
 	if s.lock, err = acquire(path + ".lock"); err != nil {
 		return nil, err
 	}
-	return sqlite.Open(ctx, sqlite.Config{Path: path, Log: s.config.Log, Probe: s.probe(), Fatal: s.config.Fatal})
+	return opened(sqlite.Open(ctx, sqlite.Config{Path: path, Log: s.config.Log, Probe: s.probe(), Fatal: s.config.Fatal}))
+}
+
+// opened keeps a nil engine from becoming an opener that is not nil.
+func opened[E opener](e E, err error) (opener, error) {
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
 }
 
 func (s *Store) probe() engine.Probe {

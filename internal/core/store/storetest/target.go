@@ -1,9 +1,17 @@
 package storetest
 
 import (
+	"context"
+	"crypto/rand"
+	"database/sql"
 	"fmt"
+	"net/url"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver that makes the test's database
 
 	"chancery/internal/core/store"
 )
@@ -26,6 +34,64 @@ func SQLite(t testing.TB) Target {
 		URL:  "sqlite:" + filepath.Join(t.TempDir(), "chancery.db"),
 		kind: kinds{id: "TEXT", bytes: "BLOB", position: "seq INTEGER PRIMARY KEY"},
 	}
+}
+
+// Postgres makes a database of its own on the server that CHANCERY_TEST_POSTGRES names, and drops it afterwards.
+func Postgres(t testing.TB) Target {
+	t.Helper()
+	admin := server(t, "CHANCERY_TEST_POSTGRES", "postgres://postgres@127.0.0.1:5432/postgres")
+	db, err := sql.Open("pgx", admin)
+	if err != nil {
+		t.Fatalf("opening %s: %v", "CHANCERY_TEST_POSTGRES", err)
+	}
+	name := scratch(t, db, "CREATE DATABASE %s", "DROP DATABASE IF EXISTS %s WITH (FORCE)")
+	return Target{
+		Name: "postgres",
+		URL:  inDatabase(t, admin, name),
+		kind: kinds{id: "TEXT", bytes: "BYTEA", position: "xact XID8 NOT NULL DEFAULT pg_current_xact_id()"},
+	}
+}
+
+// server gives the address of a test server, or leaves the test out; where everything must run, that is a failure.
+func server(t testing.TB, variable, example string) string {
+	t.Helper()
+	address := os.Getenv(variable)
+	switch {
+	case address != "":
+	case os.Getenv("CI") == "true":
+		t.Fatalf("%s is not set, and CI leaves nothing out", variable)
+	default:
+		t.Skipf("left out: set %s to a server that may make databases, e.g. %s", variable, example)
+	}
+	return address
+}
+
+// scratch makes a database with a name of its own and drops it when the test ends.
+func scratch(t testing.TB, db *sql.DB, create, drop string) (name string) {
+	t.Helper()
+	name = "chancery_test_" + strings.ToLower(rand.Text()[:12])
+	if _, err := db.ExecContext(t.Context(), fmt.Sprintf(create, name)); err != nil {
+		t.Fatalf("making a database: %v", err)
+	}
+	t.Cleanup(func() {
+		if _, err := db.ExecContext(context.Background(), fmt.Sprintf(drop, name)); err != nil {
+			t.Errorf("dropping the test's database: %v", err)
+		}
+		if err := db.Close(); err != nil {
+			t.Errorf("closing: %v", err)
+		}
+	})
+	return name
+}
+
+func inDatabase(t testing.TB, address, name string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatalf("reading the server's address: %v", err)
+	}
+	u.Path = "/" + name
+	return u.String()
 }
 
 // Create makes the tables that the suite works on: a hot one in the shape of agent certificates, its guard, and a

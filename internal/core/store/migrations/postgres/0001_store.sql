@@ -5,7 +5,7 @@ CREATE TABLE feed (
 	at     BIGINT NOT NULL,
 	topic  TEXT NOT NULL,
 	item   TEXT NOT NULL,
-	origin TEXT NOT NULL DEFAULT current_setting('chancery.instance', true),
+	origin TEXT NOT NULL DEFAULT '',
 	xact   XID8 NOT NULL DEFAULT pg_current_xact_id()
 );
 CREATE INDEX feed_xact ON feed (xact);

@@ -1,10 +1,11 @@
 -- +goose Up
 -- AUTOINCREMENT: a number that was given once never comes again, even after the last row was retired.
 CREATE TABLE feed (
-	seq   INTEGER PRIMARY KEY AUTOINCREMENT,
-	at    BIGINT NOT NULL,
-	topic TEXT NOT NULL,
-	item  TEXT NOT NULL
+	seq    INTEGER PRIMARY KEY AUTOINCREMENT,
+	at     BIGINT NOT NULL,
+	topic  TEXT NOT NULL,
+	item   TEXT NOT NULL,
+	origin TEXT NOT NULL DEFAULT ''
 );
 
 CREATE TABLE audit (
