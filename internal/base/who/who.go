@@ -76,3 +76,11 @@ func (c Caller) Need(p Permission) error {
 func (c Caller) MayUse(authority string) bool {
 	return c.AllAuthorities || slices.Contains(c.Authorities, authority)
 }
+
+// Actor gives the caller's name in audit lines: its identifier, or its kind where it has none, as for the operator.
+func (c Caller) Actor() string {
+	if c.ID != "" {
+		return c.ID
+	}
+	return c.Kind.String()
+}
