@@ -1,0 +1,43 @@
+-- +goose Up
+
+CREATE TABLE account (
+    id          TEXT COLLATE "C" NOT NULL PRIMARY KEY, -- per_… or svc_…
+    name        TEXT COLLATE "C" NOT NULL UNIQUE,
+    display     TEXT   NOT NULL,
+    email       TEXT   NOT NULL,
+    roles       TEXT   NOT NULL, -- separated by commas
+    authorities TEXT   NOT NULL, -- separated by commas; '*': all
+    enabled     BIGINT NOT NULL,
+    administers BIGINT NOT NULL, -- 1: an enabled person with the role of administrator; indexed to find the last one
+    created_at  BIGINT NOT NULL,
+    changed_at  BIGINT NOT NULL
+);
+CREATE INDEX account_administers ON account (administers);
+
+CREATE TABLE account_token (
+    hash        BYTEA  NOT NULL PRIMARY KEY, -- SHA-256 of the token
+    id          TEXT COLLATE "C" NOT NULL UNIQUE,
+    account     TEXT COLLATE "C" NOT NULL,
+    label       TEXT   NOT NULL,
+    narrowed    BIGINT NOT NULL, -- 1: only the permissions named here
+    permissions TEXT   NOT NULL, -- separated by commas
+    created_at  BIGINT NOT NULL,
+    expires_at  BIGINT NOT NULL  -- 0: never
+);
+CREATE INDEX account_token_account ON account_token (account, id);
+
+CREATE TABLE account_key (
+    key_hash    BYTEA  NOT NULL PRIMARY KEY, -- SHA-256 of the SubjectPublicKeyInfo
+    account     TEXT COLLATE "C" NOT NULL,
+    label       TEXT   NOT NULL,
+    created_at  BIGINT NOT NULL,
+    expires_at  BIGINT NOT NULL  -- 0: never
+);
+CREATE INDEX account_key_account ON account_key (account);
+
+-- At most one row: the code by which the first administrator is made.
+CREATE TABLE account_setup (
+    id          BIGINT PRIMARY KEY CHECK (id = 1),
+    hash        BYTEA  NOT NULL, -- SHA-256 of the code
+    expires_at  BIGINT NOT NULL
+);
