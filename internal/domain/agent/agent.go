@@ -15,7 +15,6 @@ package agent
 import (
 	"context"
 	"crypto"
-	"log/slog"
 	"time"
 
 	"chancery/internal/base/fault"
@@ -123,7 +122,6 @@ type Registry struct {
 	keys      Keys
 	conf      Config
 	now       func() time.Time
-	log       *slog.Logger
 
 	agents      *store.Memo[Agent]
 	delegations *store.Memo[Delegation]

@@ -105,13 +105,13 @@ func (t PrincipalTerms) encode() ([]byte, error) {
 	return der, nil
 }
 
-// loadPrincipal gives the youngest certificate of a key.
+// loadPrincipal gives the youngest certificate of a key: serials begin with the time.
 func (r *Registry) loadPrincipal(ctx context.Context, keyHash string) (*Principal, bool, error) {
 	var p Principal
 	var found bool
 	err := r.db.Read(ctx, func(tx *store.Tx) (err error) {
 		found, err = tx.One([]any{&p.Serial, &p.Person, &p.HeldAs, &p.Certificate},
-			"SELECT serial, person, held_as, certificate FROM principal WHERE key_hash = ? ORDER BY not_after DESC LIMIT 1", keyHash)
+			"SELECT serial, person, held_as, certificate FROM principal WHERE key_hash = ? ORDER BY serial DESC LIMIT 1", keyHash)
 		return err
 	})
 	if err != nil || !found {
@@ -166,7 +166,7 @@ func (r *Registry) principalsOf(ctx context.Context, person string) ([]*Principa
 	var all []*Principal
 	err := r.db.Read(ctx, func(tx *store.Tx) error {
 		all = nil
-		return tx.Each("SELECT serial, person, held_as, certificate FROM principal WHERE person = ? ORDER BY not_after DESC, serial LIMIT 1000", []any{person}, func(row store.Row) error {
+		return tx.Each("SELECT serial, person, held_as, certificate FROM principal WHERE person = ? ORDER BY serial DESC LIMIT 1000", []any{person}, func(row store.Row) error {
 			p := &Principal{}
 			if err := row.Scan(&p.Serial, &p.Person, &p.HeldAs, &p.Certificate); err != nil {
 				return err

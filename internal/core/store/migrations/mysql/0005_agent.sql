@@ -8,7 +8,7 @@ CREATE TABLE IF NOT EXISTS principal (
 	certificate MEDIUMBLOB NOT NULL
 );
 CREATE INDEX IF NOT EXISTS principal_key ON principal (key_hash);
-CREATE INDEX IF NOT EXISTS principal_person ON principal (person, not_after);
+CREATE INDEX IF NOT EXISTS principal_person ON principal (person, serial);
 
 CREATE TABLE IF NOT EXISTS agent (
 	id          VARCHAR(96) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,

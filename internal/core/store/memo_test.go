@@ -1,0 +1,82 @@
+package store_test
+
+import (
+	"context"
+	"testing"
+
+	"chancery/internal/core/store"
+	"chancery/internal/core/store/storetest"
+)
+
+// counting is a load that counts how often it is asked and answers with the count.
+type counting struct{ asked int }
+
+func (c *counting) load(_ context.Context, key string) (int, bool, error) {
+	c.asked++
+	return c.asked, key != "missing", nil
+}
+
+func publish(t *testing.T, s *store.Store, key string) {
+	t.Helper()
+	if err := s.Write(t.Context(), func(tx *store.Tx) error { return tx.Publish(store.Change{Topic: "thing", Key: key}) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMemoRemembersUntilTheFeedNamesTheKey(t *testing.T) {
+	s, c := storetest.Open(t), &counting{}
+	m := store.NewMemo(s, "thing", 8, c.load)
+	get := func(key string, want int) {
+		t.Helper()
+		if got, _, err := m.Get(t.Context(), key); err != nil || got != want {
+			t.Errorf("Get(%s) = %d, %v, want the answer of load %d", key, got, err, want)
+		}
+	}
+	get("a", 1)
+	get("a", 1)
+	publish(t, s, "a")
+	get("a", 2)
+	publish(t, s, "b")
+	get("a", 2)
+	publish(t, s, "")
+	get("a", 3)
+	get("missing", 4)
+	get("missing", 4)
+	publish(t, s, "missing")
+	get("missing", 5)
+}
+
+func TestMemoDoesNotKeepWhatChangedWhileItWasRead(t *testing.T) {
+	s := storetest.Open(t)
+	loads := 0
+	m := store.NewMemo(s, "thing", 8, func(context.Context, string) (int, bool, error) {
+		loads++
+		if loads == 1 {
+			publish(t, s, "a")
+		}
+		return loads, true, nil
+	})
+	for want := 1; want <= 2; want++ {
+		if got, _, err := m.Get(t.Context(), "a"); err != nil || got != want {
+			t.Errorf("Get = %d, %v, want %d: a value read before a change was kept", got, err, want)
+		}
+	}
+}
+
+func TestMemoIsBounded(t *testing.T) {
+	s, c := storetest.Open(t), &counting{}
+	m := store.NewMemo(s, "thing", 8, c.load)
+	keys := "abcdefghijklmnopqrstuvwxyz"
+	for _, k := range keys {
+		if _, _, err := m.Get(t.Context(), string(k)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := c.asked
+	if _, _, err := m.Get(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if c.asked != before+1 {
+		t.Error("the first of 26 values is still remembered within a bound of 8")
+	}
+}
