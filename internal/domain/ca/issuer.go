@@ -32,6 +32,9 @@ type issuer struct {
 	outside   bool              // the key lives outside the process, so what it signs is checked
 }
 
+var errOffline = fault.New(fault.Unavailable, "authority_offline", "the key of this authority was taken away, so it signs nothing").
+	WithHint("import the key again, or use an authority below it")
+
 // A scheme is how keys of one kind sign: the weakest hash is SHA-256, and P-384 takes SHA-384.
 type scheme struct {
 	oid    asn1.ObjectIdentifier
@@ -56,12 +59,14 @@ func schemeOf(public crypto.PublicKey) (scheme, error) {
 	}
 }
 
-func newIssuer(signer crypto.Signer, subject []byte) (*issuer, error) {
-	how, err := schemeOf(signer.Public())
+// newIssuer makes an issuer of a name and a key. Without a signer, because the key was taken away, it still recognises
+// questions about its certificates, and refuses to sign.
+func newIssuer(subject []byte, public crypto.PublicKey, signer crypto.Signer) (*issuer, error) {
+	how, err := schemeOf(public)
 	if err != nil {
 		return nil, err
 	}
-	spki, err := key.SPKI(signer.Public())
+	spki, err := key.SPKI(public)
 	if err != nil {
 		return nil, err
 	}
@@ -83,16 +88,18 @@ func newIssuer(signer crypto.Signer, subject []byte) (*issuer, error) {
 	}, err
 }
 
-// issuerOf makes an issuer of a stored certificate and the key that belongs to it.
+// issuerOf makes an issuer of a stored certificate and the key that belongs to it, or nil where the key is gone.
 func issuerOf(cert *x509.Certificate, signer crypto.Signer) (*issuer, error) {
-	spki, err := key.SPKI(signer.Public())
-	if err != nil {
-		return nil, err
+	if signer != nil {
+		spki, err := key.SPKI(signer.Public())
+		if err != nil {
+			return nil, err
+		}
+		if !bytes.Equal(spki, cert.RawSubjectPublicKeyInfo) {
+			return nil, fmt.Errorf("key and certificate of %s do not belong together", cert.Subject)
+		}
 	}
-	if !bytes.Equal(spki, cert.RawSubjectPublicKeyInfo) {
-		return nil, fmt.Errorf("key and certificate of %s do not belong together", cert.Subject)
-	}
-	i, err := newIssuer(signer, cert.RawSubject)
+	i, err := newIssuer(cert.RawSubject, cert.PublicKey, signer)
 	if err != nil {
 		return nil, err
 	}
@@ -100,10 +107,13 @@ func issuerOf(cert *x509.Certificate, signer crypto.Signer) (*issuer, error) {
 	return i, nil
 }
 
+// inProcess reports whether a signer computes here: a plain private key, or a wrapped one that says so.
 func inProcess(signer crypto.Signer) bool {
-	switch signer.(type) {
+	switch s := signer.(type) {
 	case *ecdsa.PrivateKey, ed25519.PrivateKey, *rsa.PrivateKey:
 		return true
+	case interface{ InProcess() bool }:
+		return s.InProcess()
 	}
 	return false
 }
@@ -126,7 +136,11 @@ func publicKeyBits(spki []byte) ([]byte, error) {
 }
 
 // seal signs to-be-signed bytes: SEQUENCE { tbs, signatureAlgorithm, signature } (RFC 5280 §4.1, §5.1; RFC 6960 §4.2.1).
+// The fault of an authority without its key is Unavailable, code authority_offline.
 func (i *issuer) seal(tbs []byte) ([]byte, error) {
+	if i.signer == nil {
+		return nil, errOffline
+	}
 	message, opts := tbs, crypto.SignerOpts(i.hash)
 	if i.hash != 0 {
 		h := i.hash.New()

@@ -74,7 +74,7 @@ func testRoot(t testing.TB, kind key.Kind) *issuer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	self, err := newIssuer(testKey(t, kind), subject)
+	self, err := newIssuer(subject, testKey(t, kind).Public(), testKey(t, kind))
 	if err != nil {
 		t.Fatal(err)
 	}
