@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"chancery/internal/core/store/internal/engine"
@@ -57,6 +58,7 @@ type Store struct {
 	lock     *fileLock // of the SQLite file; nil with a server
 	stop     context.CancelFunc
 	tasks    tasks
+	closed   sync.Once
 }
 
 // Open opens the database, refuses unsafe durability settings that are not accepted, brings the tables up to date and
@@ -106,12 +108,14 @@ func (s *Store) abandon() error {
 }
 
 // Close ends the background work, finishes queued writes until ctx ends, refuses the rest and frees the database. It
-// returns within about two seconds of ctx's end whatever the database does.
-func (s *Store) Close(ctx context.Context) error {
-	s.stop()
-	s.tasks.wait(ctx)
-	err := s.engine.Close(ctx)
-	return errors.Join(err, s.lock.release())
+// returns within about two seconds of ctx's end whatever the database does. A second Close does nothing.
+func (s *Store) Close(ctx context.Context) (err error) {
+	s.closed.Do(func() {
+		s.stop()
+		s.tasks.wait(ctx)
+		err = errors.Join(s.engine.Close(ctx), s.lock.release())
+	})
+	return err
 }
 
 // Write runs fn in a transaction and returns after its commit was synced to disk. fn sees a state as if it ran alone.

@@ -1,0 +1,166 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"chancery/internal/base/fault"
+	"chancery/internal/core/store"
+	"chancery/internal/core/store/storetest"
+)
+
+// open gives a SQLite store with the sample tables.
+func open(t *testing.T) *store.Store {
+	t.Helper()
+	at := storetest.SQLite(t)
+	s := storetest.OpenAt(t, store.Config{URL: at.URL})
+	at.Create(t, s)
+	return s
+}
+
+func count(name string) func(*store.Tx) error {
+	return func(tx *store.Tx) error {
+		_, err := tx.InsertNew("INSERT INTO sample_counter (name, value) VALUES (?, ?)", name, 1)
+		return err
+	}
+}
+
+func exists(t *testing.T, s *store.Store, name string) (found bool) {
+	t.Helper()
+	if err := s.Read(t.Context(), func(tx *store.Tx) (err error) {
+		var value int64
+		found, err = tx.One([]any{&value}, "SELECT value FROM sample_counter WHERE name = ?", name)
+		return err
+	}); err != nil {
+		t.Fatalf("reading %s: %v", name, err)
+	}
+	return found
+}
+
+// TestSharedBatch fills one batch while the writer is held, and has one of its callers leave before its turn.
+func TestSharedBatch(t *testing.T) {
+	s := open(t)
+	held, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	var group sync.WaitGroup
+	group.Go(func() {
+		err := s.Write(t.Context(), func(tx *store.Tx) error {
+			once.Do(func() { close(held) })
+			<-release
+			return count("first")(tx)
+		})
+		if err != nil {
+			t.Errorf("the first of the batch: %v", err)
+		}
+	})
+	<-held
+	leaving, leave := context.WithCancel(t.Context())
+	for i := range 10 {
+		ctx := t.Context()
+		if i == 5 {
+			ctx = leaving
+		}
+		group.Go(func() {
+			err := s.Write(ctx, count(fmt.Sprint("n", i)))
+			if i == 5 && (!errors.Is(err, context.Canceled) || !errors.Is(err, store.Busy)) {
+				t.Errorf("the caller that left: %v", err)
+			}
+			if i != 5 && err != nil {
+				t.Errorf("caller %d: %v", i, err)
+			}
+		})
+	}
+	leave()
+	close(release)
+	group.Wait()
+	for i := range 10 {
+		if got := exists(t, s, fmt.Sprint("n", i)); got != (i != 5) {
+			t.Errorf("n%d is stored: %v", i, got)
+		}
+	}
+}
+
+// TestDiskFull lets the file grow no further: writes are refused with a reason, what fits goes on, and there is no
+// restart afterwards.
+func TestDiskFull(t *testing.T) {
+	s := open(t)
+	limit := func(pages string) {
+		t.Helper()
+		err := s.Write(t.Context(), func(tx *store.Tx) error {
+			var n int64
+			_, err := tx.One([]any{&n}, "PRAGMA max_page_count = "+pages)
+			return err
+		})
+		if err != nil {
+			t.Fatalf("setting max_page_count: %v", err)
+		}
+	}
+	limit("1") // SQLite makes it the present size
+	var group sync.WaitGroup
+	outcomes := make([]error, 200)
+	for i := range outcomes {
+		group.Go(func() {
+			_, outcomes[i] = s.Append(t.Context(), storetest.Certificate, storetest.Row(int64(i), make([]byte, 4000)))
+		})
+	}
+	group.Wait()
+	full := 0
+	for i, err := range outcomes {
+		if err != nil && !errors.Is(err, store.Full) {
+			t.Errorf("row %d: %v", i, err)
+		}
+		if err != nil {
+			full++
+		}
+	}
+	if full == 0 {
+		t.Error("no row was refused by a full disk")
+	}
+	t.Logf("%d of %d rows refused", full, len(outcomes))
+	limit("1000000")
+	for i, before := range outcomes {
+		want := store.Inserted
+		if before == nil {
+			want = store.Exists
+		}
+		got, err := s.Append(t.Context(), storetest.Certificate, storetest.Row(int64(i), make([]byte, 4000)))
+		if err != nil || got.Outcome != want {
+			t.Errorf("row %d, answered %v before, now: %v, %v", i, before, got.Outcome, err)
+		}
+	}
+}
+
+func TestSecondProcessIsRefused(t *testing.T) {
+	at := storetest.SQLite(t)
+	storetest.OpenAt(t, store.Config{URL: at.URL})
+	_, err := store.Open(t.Context(), store.Config{URL: at.URL, Accept: []string{"file_system"}})
+	f, ok := fault.As(err)
+	if !ok || f.Code != "store_locked" {
+		t.Fatalf("a second open: %v", err)
+	}
+	if want := fmt.Sprintf("The database is in use by process %d.", os.Getpid()); f.Text != want {
+		t.Errorf("got %q, want %q", f.Text, want)
+	}
+}
+
+func TestFileModeKeepsOthersOut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "chancery.db")
+	s := storetest.OpenAt(t, store.Config{URL: "sqlite:" + path})
+	if err := s.Write(t.Context(), func(tx *store.Tx) error { return tx.Audit(store.Line{Actor: "per_1", Action: "test"}) }); err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
+		info, err := os.Stat(path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v", info.Name(), info.Mode().Perm())
+		}
+	}
+}
