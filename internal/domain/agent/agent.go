@@ -101,6 +101,7 @@ type Order struct {
 	Delegation       string
 	Principal        string // person
 	PrincipalSerial  string
+	PrincipalDER     []byte // certificate of the principal, for the answer
 	Request          string // idempotency key, unique per agent
 }
 

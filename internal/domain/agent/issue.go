@@ -41,7 +41,14 @@ func (r *Registry) Issue(ctx context.Context, csr, identity []byte) (Certificate
 	if err != nil {
 		return Certificate{}, err
 	}
-	return r.authority.CertifyAgent(ctx, o)
+	return r.issue(ctx, o)
+}
+
+// issue orders the certificate and puts the principal's beside it, which verifiers need.
+func (r *Registry) issue(ctx context.Context, o Order) (Certificate, error) {
+	c, err := r.authority.CertifyAgent(ctx, o)
+	c.Principal = o.PrincipalDER
+	return c, err
 }
 
 func (r *Registry) mayHandIn(ctx context.Context) error {
@@ -80,6 +87,9 @@ func (r *Registry) issuedBefore(ctx context.Context, req request, aic *agentcert
 		return Certificate{}, err
 	}
 	if found && hex.EncodeToString(keyHash[:]) == req.keyHash {
+		if p, known, err := r.principals.Get(ctx, hex.EncodeToString(aic.Principal.KeyHash)); err == nil && known {
+			c.Principal = p.Certificate
+		}
 		return c, nil
 	}
 	return Certificate{}, fault.New(fault.Denied, "da_stale", "the delegation authorization was signed %v away from now; %v is allowed", age.Round(time.Second), r.conf.Skew).
@@ -106,7 +116,7 @@ func (r *Registry) order(ctx context.Context, req request, aic *agentcert.AIC, i
 		Agent: a.ID, Name: a.Name, URI: r.spiffe(a.ID), SPKI: req.spki, AIC: identity,
 		Lifetime:    min(aic.Authorization.Lifetime, time.Duration(d.LifetimeSec)*time.Second, r.conf.Lifetime),
 		NotAfterMax: earliest(p.NotAfter, d.Until), SignedAt: aic.Authorization.Timestamp, Nonce: aic.Authorization.Nonce,
-		Delegation: d.ID, Principal: p.Person, PrincipalSerial: p.Serial, Request: hex.EncodeToString(aic.Authorization.Nonce),
+		Delegation: d.ID, Principal: p.Person, PrincipalSerial: p.Serial, PrincipalDER: p.Certificate, Request: hex.EncodeToString(aic.Authorization.Nonce),
 	}, nil
 }
 

@@ -42,7 +42,7 @@ func (r *Registry) Renew(ctx context.Context, n Renewal) (Certificate, error) {
 		return Certificate{}, err
 	}
 	o.Request = orDefault(n.Key, o.Request)
-	c, err := r.authority.CertifyAgent(ctx, o)
+	c, err := r.issue(ctx, o)
 	if err != nil || keyHash == a.KeyHash {
 		return c, err
 	}
@@ -109,7 +109,7 @@ func (r *Registry) standingOrder(ctx context.Context, a Agent, d Delegation, spk
 	return Order{
 		Agent: a.ID, Name: a.Name, URI: r.spiffe(a.ID), SPKI: spki, AIC: der, Lifetime: lifetime, NotAfterMax: earliest(p.NotAfter, d.Until),
 		SignedAt: aic.Authorization.Timestamp, Nonce: aic.Authorization.Nonce, Delegation: d.ID, Principal: p.Person,
-		PrincipalSerial: p.Serial, Request: hex.EncodeToString(aic.Authorization.Nonce),
+		PrincipalSerial: p.Serial, PrincipalDER: p.Certificate, Request: hex.EncodeToString(aic.Authorization.Nonce),
 	}, nil
 }
 

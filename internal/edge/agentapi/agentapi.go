@@ -1,0 +1,114 @@
+// Package agentapi is the HTTP face of agents: principals, delegations, enrolment and agent certificates.
+//
+// It translates between the bodies of package api and the agent room, and decides nothing. The two routes that agents
+// call all day, issuing and renewing, are raw: certificate requests as JSON with PEM, or DER in and out.
+package agentapi
+
+import (
+	"context"
+	"net/http"
+
+	"chancery/api"
+	"chancery/internal/base/who"
+	"chancery/internal/domain/agent"
+	"chancery/internal/edge/rest"
+)
+
+// Register declares the routes of agents.
+func Register(a *rest.API, agents *agent.Registry, stopped Stopped) {
+	f := face{agents, stopped}
+	f.principals(a)
+	f.registry(a)
+	f.delegations(a)
+	f.certificates(a)
+}
+
+// Stopped says whether something was revoked; see ca.Hierarchy.
+type Stopped func(target string) bool
+
+type face struct {
+	agents  *agent.Registry
+	stopped Stopped
+}
+
+type (
+	named struct {
+		ID string `path:"id" maxLength:"64"`
+	}
+	body[T any] struct{ Body T }
+	byOwner     struct {
+		rest.Paging
+		Owner string `query:"owner" maxLength:"64" doc:"a person; default: the caller, or everybody for those who manage agents"`
+	}
+)
+
+func answer[T any](v T, err error) (*body[T], error) {
+	if err != nil {
+		return nil, err
+	}
+	return &body[T]{v}, nil
+}
+
+// self gives person, or the caller itself where it is empty and the caller is a person.
+func self(ctx context.Context, person string) string {
+	if caller := who.From(ctx); person == "" && caller.Kind == who.Person {
+		return caller.ID
+	}
+	return person
+}
+
+// listed gives whose things a list shows: a person's own unless the caller holds all.
+func listed(ctx context.Context, person string, all who.Permission) string {
+	if who.From(ctx).May(all) {
+		return person
+	}
+	return self(ctx, person)
+}
+
+var tag = []string{"agents"}
+
+func (f face) registry(a *rest.API) {
+	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/agents", Permission: who.AgentOwn, Status: http.StatusCreated, Tags: tag, Summary: "Register an agent"},
+		func(ctx context.Context, in *body[api.NewAgent]) (*body[api.Agent], error) {
+			made, err := f.agents.Create(ctx, self(ctx, in.Body.Owner), in.Body.Name)
+			return answer(f.agent(made), err)
+		})
+	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/agents", Permission: who.AgentOwn, Tags: tag, Summary: "List agents"},
+		func(ctx context.Context, in *byOwner) (*body[rest.Page[api.Agent]], error) {
+			after, err := in.After()
+			if err != nil {
+				return nil, err
+			}
+			page, err := f.agents.Agents(ctx, listed(ctx, in.Owner, who.AgentManage), after, in.Limit)
+			return answer(paged(page, f.agent), err)
+		})
+	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/agents/{id}", Permission: who.AgentOwn, Tags: tag, Summary: "Show an agent"},
+		func(ctx context.Context, in *named) (*body[api.Agent], error) {
+			found, err := f.agents.Agent(ctx, in.ID)
+			return answer(f.agent(found), err)
+		})
+	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/agents/{id}/invitations", Permission: who.AgentOwn, Status: http.StatusCreated, Tags: tag,
+		Summary: "Make a one-time enrolment token"},
+		func(ctx context.Context, in *struct {
+			named
+			Body api.InvitationRequest
+		}) (*body[api.Invitation], error) {
+			made, err := f.agents.Invite(ctx, in.ID, in.Body.Delegation)
+			return answer(api.Invitation(made), err)
+		})
+	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/stop/{id}", Permission: who.AgentOwn, Status: http.StatusNoContent, Tags: tag,
+		Summary: "Stop an agent, a delegation, or all that a person delegated", Description: "Everything below is dead in OCSP and CRL within a second. What is stopped stays stopped."},
+		func(ctx context.Context, in *named) (*struct{}, error) { return nil, f.agents.Stop(ctx, in.ID) })
+}
+
+func (f face) agent(a agent.Agent) api.Agent {
+	return api.Agent{ID: a.ID, Name: a.Name, Owner: a.Owner, Delegation: a.Delegation, KeyHash: a.KeyHash, Stopped: a.ID != "" && f.stopped(a.ID), CreatedAt: a.CreatedAt, EnrolledAt: a.EnrolledAt}
+}
+
+func paged[D, A any](page agent.Page[D], wire func(D) A) rest.Page[A] {
+	items := make([]A, len(page.Items))
+	for i, item := range page.Items {
+		items[i] = wire(item)
+	}
+	return rest.NewPage(items, page.Next)
+}
