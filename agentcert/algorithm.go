@@ -1,7 +1,6 @@
 package agentcert
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/sha256"
 	"crypto/sha3"
@@ -9,35 +8,36 @@ import (
 	"crypto/x509"
 )
 
-// Hash algorithms of key hashes, as the content of AlgorithmIdentifier without parameters (RFC 5754 section 2, RFC 8702).
-// All share a prefix and differ in the last octet.
-const hashPrefix = "\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02"
-
-var hashes = []struct {
-	last byte
-	hash crypto.Hash
+// Hash algorithms of key hashes, as the content of an AlgorithmIdentifier without parameters (RFC 5754 section 2,
+// RFC 8702 section 2).
+var hashes = [...]struct {
+	hash       crypto.Hash
+	identifier string
 }{
-	{1, crypto.SHA256}, {2, crypto.SHA384}, {3, crypto.SHA512},
-	{8, crypto.SHA3_256}, {9, crypto.SHA3_384}, {10, crypto.SHA3_512},
+	{crypto.SHA256, "\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x01"},
+	{crypto.SHA384, "\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x02"},
+	{crypto.SHA512, "\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x03"},
+	{crypto.SHA3_256, "\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x08"},
+	{crypto.SHA3_384, "\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x09"},
+	{crypto.SHA3_512, "\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x0a"},
 }
 
 func hashOf(identifier []byte) crypto.Hash {
 	for _, h := range hashes {
-		if len(identifier) == len(hashPrefix)+1 && string(identifier[:len(hashPrefix)]) == hashPrefix &&
-			identifier[len(hashPrefix)] == h.last {
+		if string(identifier) == h.identifier {
 			return h.hash
 		}
 	}
 	return 0
 }
 
-func hashIdentifier(hash crypto.Hash) ([]byte, bool) {
+func hashIdentifier(hash crypto.Hash) (string, bool) {
 	for _, h := range hashes {
 		if h.hash == hash {
-			return append([]byte(hashPrefix), h.last), true
+			return h.identifier, true
 		}
 	}
-	return nil, false
+	return "", false
 }
 
 // digest appends the digest of data to dst, SHA-256 if the algorithm is 0.
@@ -67,7 +67,7 @@ func digest(dst []byte, hash crypto.Hash, data []byte) []byte {
 
 // Signature algorithms as whole AlgorithmIdentifiers (RFC 5758, RFC 4055, RFC 8410). The first form of an algorithm is
 // written; RSA without NULL parameters is read too, because some encoders leave them out.
-var signatureAlgorithms = []struct {
+var signatureAlgorithms = [...]struct {
 	algorithm x509.SignatureAlgorithm
 	der       string
 }{
@@ -89,7 +89,7 @@ var signatureAlgorithms = []struct {
 
 func signatureAlgorithmOf(der []byte) x509.SignatureAlgorithm {
 	for _, s := range signatureAlgorithms {
-		if bytes.Equal(der, []byte(s.der)) {
+		if string(der) == s.der {
 			return s.algorithm
 		}
 	}

@@ -20,19 +20,23 @@ const (
 // left out, and knows only the algorithms of the format. It does not hold the limits: see Validate. The result shares
 // memory with input. The error is a *Refusal.
 func ParseAIC(input []byte) (*AIC, error) {
-	a := new(AIC)
-	err := decode("aic", input, maxAIC, func(d *decoder) {
-		a.Version = d.intOr(1, "version")
-		a.AgentID = d.text("agentId")
-		a.Principal = d.principal()
-		a.Capabilities = d.capabilities("capabilities")
-		a.Mode = Mode(d.intOr(0, "delegationMode"))
-		a.Constraints = d.constraints()
-		a.Authorization = d.authorization()
-		a.Extensions = d.extensions(1)
-	})
-	if err != nil {
-		return nil, err
+	var failure *Refusal
+	outer := newDecoder("aic", input, maxAIC, &failure)
+	d := outer.sequence("the outer sequence")
+	a := &AIC{
+		Version:       d.intOr(1, "version"),
+		AgentID:       d.text("agentId"),
+		Principal:     d.principal(),
+		Capabilities:  d.capabilities("capabilities"),
+		Mode:          Mode(d.intOr(0, "delegationMode")),
+		Constraints:   d.constraints(),
+		Authorization: d.authorization(),
+		Extensions:    d.extensions(1),
+	}
+	d.end("the last field")
+	outer.end("the end")
+	if failure != nil {
+		return nil, failure
 	}
 	return a, nil
 }
@@ -40,16 +44,20 @@ func ParseAIC(input []byte) (*AIC, error) {
 // ParsePrincipalAuthorization reads the extension's value as strictly as ParseAIC does. The result shares memory with
 // input. The error is a *Refusal.
 func ParsePrincipalAuthorization(input []byte) (*PrincipalAuthorization, error) {
-	p := new(PrincipalAuthorization)
-	err := decode("pa", input, maxPA, func(d *decoder) {
-		p.Version = d.intOr(1, "version")
-		p.Grants = d.capabilities("grants")
-		p.Constraints = d.constraints()
-		p.Policy = d.policy()
-		p.Extensions = d.extensions(2)
-	})
-	if err != nil {
-		return nil, err
+	var failure *Refusal
+	outer := newDecoder("pa", input, maxPA, &failure)
+	d := outer.sequence("the outer sequence")
+	p := &PrincipalAuthorization{
+		Version:     d.intOr(1, "version"),
+		Grants:      d.capabilities("grants"),
+		Constraints: d.constraints(),
+		Policy:      d.policy(),
+		Extensions:  d.extensions(2),
+	}
+	d.end("the last field")
+	outer.end("the end")
+	if failure != nil {
+		return nil, failure
 	}
 	return p, nil
 }
@@ -60,10 +68,11 @@ func (d *decoder) policy() *DelegationPolicy {
 		return nil
 	}
 	in := outer.sequence("delegationPolicy")
-	p := &DelegationPolicy{Version: 1, MaxAgents: 1}
-	p.Version = in.intOr(1, "delegationPolicy.version")
-	p.MaxAgents = in.intOr(1, "delegationPolicy.maxAgents")
-	p.AllowedMode = Mode(in.intOr(0, "delegationPolicy.allowedMode"))
+	p := &DelegationPolicy{
+		Version:     in.intOr(1, "delegationPolicy.version"),
+		MaxAgents:   in.intOr(1, "delegationPolicy.maxAgents"),
+		AllowedMode: Mode(in.intOr(0, "delegationPolicy.allowedMode")),
+	}
 	if hours, found := in.explicit(0, "delegationPolicy.maxSessionHours"); found {
 		p.MaxSessionHours = hours.int("delegationPolicy.maxSessionHours")
 		hours.end("delegationPolicy.maxSessionHours")

@@ -13,26 +13,20 @@ import (
 // sticks and empties the input, so that code can read straight on and look once at the end. Values nested in one
 // another share the error.
 type decoder struct {
-	rest cryptobyte.String
-	what string // "aic" or "pa", for the refusal
-	err  **Refusal
+	rest  cryptobyte.String
+	whole string // a copy of all input, which every text is a part of
+	what  string // "aic" or "pa", for the refusal
+	err   **Refusal
 }
 
-// decode reads one whole value with body.
-func decode(what string, input []byte, limit int, body func(d *decoder)) error {
-	var failure *Refusal
-	d := &decoder{rest: input, what: what, err: &failure}
+func newDecoder(what string, input []byte, limit int, err **Refusal) decoder {
+	d := decoder{what: what, err: err}
 	if len(input) > limit {
-		return malformed(what, "its size, which is beyond any agent certificate")
+		d.fail("its size, which is beyond any agent certificate")
+		return d
 	}
-	inner := d.sequence("the outer sequence")
-	body(&inner)
-	inner.end("the last field")
-	d.end("the end")
-	if failure != nil {
-		return failure
-	}
-	return nil
+	d.rest, d.whole = input[:len(input):len(input)], string(input)
+	return d
 }
 
 func (d *decoder) fail(field string) {
@@ -49,7 +43,7 @@ func (d *decoder) end(field string) {
 }
 
 func (d *decoder) nested(tag der.Tag, field string) decoder {
-	inner := decoder{what: d.what, err: d.err}
+	inner := decoder{whole: d.whole, what: d.what, err: d.err}
 	if !d.rest.ReadASN1(&inner.rest, tag) {
 		d.fail(field)
 	}
@@ -73,7 +67,8 @@ func (d *decoder) text(field string) string {
 		d.fail(field)
 		return ""
 	}
-	return string(raw)
+	start := len(d.whole) - cap(raw) // raw reaches to the end of the input
+	return d.whole[start : start+len(raw)]
 }
 
 // octets never gives nil for a value that is there.

@@ -68,7 +68,7 @@ func (e *encoder) hashAlgorithm(hash crypto.Hash) {
 		e.fail(invalid("aic", "%s is no hash algorithm of the format", hash))
 		return
 	}
-	e.nest(tagContext, func() { e.bytes(tagSequence, identifier) })
+	e.nest(tagContext, func() { primitive(e, tagSequence, identifier) })
 }
 
 func (e *encoder) capabilities(list []capability.Capability) {

@@ -56,15 +56,13 @@ func (e *encoder) close(start int) {
 	}
 }
 
-func (e *encoder) bytes(tag byte, content []byte) {
+func (e *encoder) bytes(tag byte, content []byte) { primitive(e, tag, content) }
+
+func (e *encoder) text(s string) { primitive(e, tagUTF8, s) }
+
+func primitive[T []byte | string](e *encoder, tag byte, content T) {
 	start := len(e.out)
 	e.out = append(append(e.out, tag, 0), content...)
-	e.close(start)
-}
-
-func (e *encoder) text(s string) {
-	start := len(e.out)
-	e.out = append(append(e.out, tagUTF8, 0), s...)
 	e.close(start)
 }
 

@@ -57,6 +57,9 @@ func (c Capability) ValidateConstraint() error {
 // that does not hold, is not known, or lacks the fact that it needs.
 func (s Set) Evaluate(op Operation) (Obligations, error) {
 	var all Obligations
+	if len(s) == 0 {
+		return all, nil // the usual case, without moving op to the heap
+	}
 	for _, c := range s {
 		one, err := c.apply(&op)
 		if err != nil {
