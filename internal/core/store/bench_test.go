@@ -11,6 +11,7 @@ import (
 
 func BenchmarkAppendSQLite(b *testing.B)   { benchmarkAppend(b, storetest.SQLite(b)) }
 func BenchmarkAppendPostgres(b *testing.B) { benchmarkAppend(b, storetest.Postgres(b)) }
+func BenchmarkAppendMariaDB(b *testing.B)  { benchmarkAppend(b, storetest.MariaDB(b)) }
 
 // benchmarkAppend appends rows of the shape and size of agent certificates from 64 goroutines.
 func benchmarkAppend(b *testing.B, target storetest.Target) {

@@ -9,6 +9,7 @@ import (
 
 	"chancery/internal/base/fault"
 	"chancery/internal/core/store/internal/engine"
+	"chancery/internal/core/store/internal/mariadb"
 	"chancery/internal/core/store/internal/postgres"
 	"chancery/internal/core/store/internal/sqlite"
 )
@@ -37,6 +38,9 @@ func (s *Store) open(ctx context.Context) error {
 	case "postgres", "postgresql":
 		d = dialectPostgres
 		o, err = opened(postgres.Open(ctx, postgres.Config{URL: s.config.URL, Log: s.config.Log, Probe: s.probe()}))
+	case "mysql", "mariadb":
+		d = dialectMariaDB
+		o, err = opened(mariadb.Open(ctx, mariadb.Config{URL: s.config.URL, Log: s.config.Log, Probe: s.probe()}))
 	default:
 		err = errURL
 	}

@@ -11,3 +11,5 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 func TestSQLite(t *testing.T) { storetest.Conform(t, storetest.SQLite) }
 
 func TestPostgres(t *testing.T) { storetest.Conform(t, storetest.Postgres) }
+
+func TestMariaDB(t *testing.T) { storetest.Conform(t, storetest.MariaDB) }

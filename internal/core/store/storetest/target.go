@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver that makes the test's database
 
 	"chancery/internal/core/store"
@@ -24,7 +25,7 @@ type Target struct {
 }
 
 // kinds spells what the common subset of SQL leaves open.
-type kinds struct{ id, bytes, position string }
+type kinds struct{ id, bytes, key, position string }
 
 // SQLite gives a fresh file.
 func SQLite(t testing.TB) Target {
@@ -32,7 +33,7 @@ func SQLite(t testing.TB) Target {
 	return Target{
 		Name: "sqlite",
 		URL:  "sqlite:" + filepath.Join(t.TempDir(), "chancery.db"),
-		kind: kinds{id: "TEXT", bytes: "BLOB", position: "seq INTEGER PRIMARY KEY"},
+		kind: kinds{id: "TEXT", bytes: "BLOB", key: "BLOB", position: "seq INTEGER PRIMARY KEY"},
 	}
 }
 
@@ -48,7 +49,35 @@ func Postgres(t testing.TB) Target {
 	return Target{
 		Name: "postgres",
 		URL:  inDatabase(t, admin, name),
-		kind: kinds{id: "TEXT", bytes: "BYTEA", position: "xact XID8 NOT NULL DEFAULT pg_current_xact_id()"},
+		kind: kinds{id: "TEXT", bytes: "BYTEA", key: "BYTEA", position: "xact XID8 NOT NULL DEFAULT pg_current_xact_id()"},
+	}
+}
+
+// MariaDB makes a database of its own on the server that CHANCERY_TEST_MARIADB names, and drops it afterwards.
+func MariaDB(t testing.TB) Target {
+	t.Helper()
+	admin := server(t, "CHANCERY_TEST_MARIADB", "mysql://root@127.0.0.1:3306/")
+	u, err := url.Parse(admin)
+	if err != nil {
+		t.Fatalf("reading the server's address: %v", err)
+	}
+	c := mysql.NewConfig()
+	c.User, c.Net, c.Addr = u.User.Username(), "tcp", u.Host
+	c.Passwd, _ = u.User.Password()
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		t.Fatalf("reading the server's address: %v", err)
+	}
+	name := scratch(t, sql.OpenDB(connector), "CREATE DATABASE %s", "DROP DATABASE IF EXISTS %s")
+	return Target{
+		Name: "mariadb",
+		URL:  inDatabase(t, admin, name),
+		kind: kinds{
+			id:       "VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin",
+			bytes:    "VARBINARY(4096)",
+			key:      "VARBINARY(64)",
+			position: "seq BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY",
+		},
 	}
 }
 
@@ -102,7 +131,7 @@ func (d Target) Create(t testing.TB, s *store.Store) {
 		fmt.Sprintf(`CREATE TABLE sample_certificate (%s, serial %s NOT NULL, signed_at BIGINT NOT NULL, nonce %s NOT NULL,
 			agent %s NOT NULL, request %s, authority %s NOT NULL, delegation %s NOT NULL, not_before BIGINT NOT NULL,
 			not_after BIGINT NOT NULL, der %s NOT NULL)`,
-			d.kind.position, d.kind.bytes, d.kind.bytes, d.kind.id, d.kind.id, d.kind.id, d.kind.id, d.kind.bytes),
+			d.kind.position, d.kind.key, d.kind.key, d.kind.id, d.kind.id, d.kind.id, d.kind.id, d.kind.bytes),
 		`CREATE UNIQUE INDEX sample_serial ON sample_certificate (serial)`,
 		`CREATE UNIQUE INDEX sample_evidence ON sample_certificate (signed_at, nonce)`,
 		`CREATE UNIQUE INDEX sample_request ON sample_certificate (agent, request)`,
