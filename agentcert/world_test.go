@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"math/big"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,12 +24,12 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 type authority struct {
 	root, issuing *x509.Certificate
 	key           *ecdsa.PrivateKey
-	serial        int64
+	serial        atomic.Int64
 }
 
 func newAuthority(t testing.TB, name string) *authority {
 	t.Helper()
-	a := &authority{serial: 100}
+	a := new(authority)
 	rootKey := newECDSA(t, elliptic.P384())
 	a.root = certify(t, caTemplate(1, name+" Root"), nil, rootKey.Public(), rootKey)
 	a.key = newECDSA(t, elliptic.P256())
@@ -64,8 +65,7 @@ func certify(t testing.TB, template, parent *x509.Certificate, key crypto.Public
 // issue signs a leaf certificate for client authentication.
 func (a *authority) issue(t testing.TB, template *x509.Certificate, key crypto.PublicKey) *x509.Certificate {
 	t.Helper()
-	a.serial++
-	template.SerialNumber = big.NewInt(a.serial)
+	template.SerialNumber = big.NewInt(100 + a.serial.Add(1))
 	template.BasicConstraintsValid = true
 	return certify(t, template, a.issuing, key, a.key)
 }

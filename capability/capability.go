@@ -129,7 +129,7 @@ func (c Capability) matchesName(scheme, id string) bool {
 		return id != ""
 	}
 	prefix, isWild := strings.CutSuffix(c.ID, wildcard)
-	return isWild && strings.HasSuffix(prefix, separator) && len(id) > len(prefix) && strings.HasPrefix(id, prefix)
+	return isWild && strings.HasSuffix(prefix, separator) && strings.HasPrefix(id, prefix)
 }
 
 func isSchemeChar(b byte) bool {
