@@ -17,7 +17,10 @@ func FromCertificate(cert *x509.Certificate) (*AIC, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a, a.Validate()
+	if err := a.Validate(); err != nil {
+		return nil, err
+	}
+	return a, nil
 }
 
 // AuthorizationFromCertificate reads what the principal of cert may delegate and validates it. A certificate without
@@ -31,7 +34,10 @@ func AuthorizationFromCertificate(cert *x509.Certificate) (*PrincipalAuthorizati
 	if err != nil {
 		return nil, err
 	}
-	return p, p.Validate()
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // extension gives the value of an extension that must be there and not critical.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/asn1"
 	"errors"
 	"strings"
@@ -289,6 +290,31 @@ func TestPrincipalText(t *testing.T) {
 	} {
 		if _, err := ParsePrincipalUID(text); codeOf(err) != "principal_invalid" {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestFromCertificate(t *testing.T) {
+	t.Parallel()
+	with := func(critical bool, value []byte) *x509.Certificate {
+		return &x509.Certificate{Extensions: []pkix.Extension{{Id: OIDExtension, Critical: critical, Value: value}}}
+	}
+	good := encoded(t, sample())
+	noMeaning := encoded(t, query()) // its parameters are no JSON
+	for _, tt := range []struct {
+		name string
+		cert *x509.Certificate
+		code string
+	}{
+		{"good", with(false, good), ""},
+		{"no extension", &x509.Certificate{}, "aic_missing"},
+		{"critical", with(true, good), "aic_malformed"},
+		{"malformed", with(false, good[1:]), "aic_malformed"},
+		{"beyond the limits", with(false, noMeaning), "aic_invalid"},
+	} {
+		a, err := FromCertificate(tt.cert)
+		if codeOf(err) != tt.code || (a == nil) != (err != nil) {
+			t.Errorf("%s: %v, %v, want code %q", tt.name, a, err, tt.code)
 		}
 	}
 }

@@ -31,7 +31,10 @@ func ParsePrincipalUID(text string) (PrincipalUID, error) {
 		return PrincipalUID{}, invalid("principal", "the key hash is not a SHA-256 in base64url without padding")
 	}
 	p := PrincipalUID{Version: 1, Realm: parts[0], Identifier: parts[1], KeyHash: hash}
-	return p, p.validate()
+	if err := p.validate(); err != nil {
+		return PrincipalUID{}, err
+	}
+	return p, nil
 }
 
 // matches reports in constant time whether spki is the key that p names.

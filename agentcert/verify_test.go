@@ -10,6 +10,8 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -365,6 +367,27 @@ func TestStepsReadAsText(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// Many goroutines share a verifier whose clock makes it forget and learn again.
+func TestVerifyConcurrently(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t, "Example")
+	alice := ca.person(t, calendarOwner(t))
+	chain := []*x509.Certificate{newStory(t, alice, "calendar:read").issue(t, ca), ca.issuing}
+	var ticks atomic.Int64
+	v := ca.verifier(Policy{MaxPrincipalAge: 5 * time.Second, Now: func() time.Time { return noon.Add(time.Duration(ticks.Add(1)) * time.Second) }})
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 20 {
+				if _, err := v.Verify(context.Background(), chain, []*x509.Certificate{alice.cert}, read); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
 }
 
 // warmVerification gives a verification of a usual agent certificate whose issuer and principal are remembered.

@@ -52,10 +52,14 @@ func Parse(text string) (Capability, error) {
 		return Capability{}, refuse(CodeMalformed, "%q is no capability: it needs a scheme and a name, as in calendar:read", name)
 	}
 	c := Capability{Scheme: scheme, ID: id, Parameters: parameters}
+	validate := Capability.Validate
 	if IsConstraint(c) {
-		return c, c.ValidateConstraint()
+		validate = Capability.ValidateConstraint
 	}
-	return c, c.Validate()
+	if err := validate(c); err != nil {
+		return Capability{}, err
+	}
+	return c, nil
 }
 
 // Name gives the full name without parameters, scheme:id.
