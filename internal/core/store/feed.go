@@ -12,7 +12,7 @@ type Change struct{ Topic, Key string }
 // Publish puts c into the change feed of this transaction. Subscribers of this process hear of it before Write returns,
 // other instances within a second.
 func (tx *Tx) Publish(c Change) error {
-	if _, err := tx.Exec("INSERT INTO feed (at, topic, item) VALUES (?, ?, ?)", tx.now, c.Topic, c.Key); err != nil {
+	if _, err := tx.Exec("INSERT INTO feed (at, topic, item, origin) VALUES (?, ?, ?, ?)", tx.now, c.Topic, c.Key, tx.origin); err != nil {
 		return err
 	}
 	tx.changes = append(tx.changes, c)

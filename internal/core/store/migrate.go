@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -41,6 +42,13 @@ func migrate(ctx context.Context, d dialect, db *sql.DB, log *slog.Logger) error
 		}
 		options = append(options, goose.WithSessionLocker(locker))
 	}
+	if d == dialectMariaDB {
+		unlock, err := lockMariaDB(ctx, db)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
 	provider, err := goose.NewProvider(d.goose, db, files, options...)
 	if err != nil {
 		return fmt.Errorf("reading the migrations: %w", err)
@@ -49,4 +57,24 @@ func migrate(ctx context.Context, d dialect, db *sql.DB, log *slog.Logger) error
 		return fmt.Errorf("bringing the tables up to date: %w", err)
 	}
 	return nil
+}
+
+// lockMariaDB holds a named lock of the server on a connection of its own; it ends with the connection at the latest.
+func lockMariaDB(ctx context.Context, db *sql.DB) (unlock func(), err error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connecting for the migration lock: %w", err)
+	}
+	var got sql.NullInt64
+	err = conn.QueryRowContext(ctx, "SELECT GET_LOCK(CONCAT('chancery migration ', DATABASE()), 60)").Scan(&got)
+	if err == nil && got.Int64 != 1 {
+		err = errors.New("another instance holds it for more than a minute")
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("taking the migration lock: %w", err), conn.Close())
+	}
+	return func() {
+		_, _ = conn.ExecContext(context.WithoutCancel(ctx), "DO RELEASE_ALL_LOCKS()") // or with the connection
+		_ = conn.Close()
+	}, nil
 }

@@ -90,6 +90,6 @@ func (s *Store) start(ctx context.Context, o opener, d dialect) error {
 	}
 	var background context.Context
 	background, s.stop = context.WithCancel(context.Background())
-	_ = background
-	return nil
+	s.tasks.start(background, s.trim)
+	return s.beginFollowing(ctx, background)
 }

@@ -16,11 +16,13 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"chancery/internal/core/store/internal/engine"
@@ -51,14 +53,17 @@ type Config struct {
 
 // Store is an open database. All methods are safe for concurrent use.
 type Store struct {
-	config   Config
-	engine   engine.Engine
-	settings []engine.Setting
-	feed     feed
-	lock     *fileLock // of the SQLite file; nil with a server
-	stop     context.CancelFunc
-	tasks    tasks
-	closed   sync.Once
+	config    Config
+	engine    engine.Engine
+	settings  []engine.Setting
+	instance  string // names this process in the feed and in leases
+	feed      feed
+	following following
+	lock      *fileLock // of the SQLite file; nil with a server
+	stop      context.CancelFunc
+	tasks     tasks
+	closed    sync.Once
+	leased    atomic.Bool // a lease was taken at some time
 }
 
 // Open opens the database, refuses unsafe durability settings that are not accepted, brings the tables up to date and
@@ -66,7 +71,7 @@ type Store struct {
 // process id.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	c = c.withDefaults()
-	s := &Store{config: c}
+	s := &Store{config: c, instance: rand.Text()}
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
@@ -113,6 +118,9 @@ func (s *Store) Close(ctx context.Context) (err error) {
 	s.closed.Do(func() {
 		s.stop()
 		s.tasks.wait(ctx)
+		if err := s.yield(ctx); err != nil {
+			s.config.Log.Warn("giving leases back; they end by themselves", "error", err)
+		}
 		err = errors.Join(s.engine.Close(ctx), s.lock.release())
 	})
 	return err
@@ -137,15 +145,17 @@ func (s *Store) WriteAs(ctx context.Context, d Durability, fn func(*Tx) error) e
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	var changes []Change
-	return s.engine.Write(ctx, d, engine.Work{
+	err := s.engine.Write(ctx, d, engine.Work{
 		Run: func(session engine.Session) error {
 			tx := s.tx(ctx, session)
 			err := tx.run(fn)
 			changes = tx.changes
 			return err
 		},
-		Committed: func() { s.feed.tell(changes) },
+		Committed: func() { s.committed(changes) },
 	})
+	s.suspect(err)
+	return err
 }
 
 // Read runs fn on one consistent snapshot; a Tx method that writes fails. On SQLite, a read of more than a second may

@@ -25,6 +25,7 @@ type Tx struct {
 	session  engine.Session
 	log      func(msg string, args ...any)
 	now      int64
+	origin   string
 	bytes    int
 	changes  []Change
 	visiting bool
@@ -36,7 +37,7 @@ type Tx struct {
 type Row interface{ Scan(dest ...any) error }
 
 func (s *Store) tx(ctx context.Context, session engine.Session) *Tx {
-	return &Tx{ctx: ctx, session: session, log: s.config.Log.Warn, now: s.now()}
+	return &Tx{ctx: ctx, session: session, log: s.config.Log.Warn, now: s.now(), origin: s.instance}
 }
 
 // run gives fn's error, or the error that spoiled the Tx if fn swallowed it. A panic of fn becomes an error, since it

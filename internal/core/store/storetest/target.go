@@ -19,9 +19,10 @@ import (
 
 // A Target is a database for one test: where it is, and how it spells its types.
 type Target struct {
-	Name string
-	URL  string
-	kind kinds
+	Name   string
+	URL    string
+	Shared bool // several processes may open it
+	kind   kinds
 }
 
 // kinds spells what the common subset of SQL leaves open.
@@ -47,7 +48,7 @@ func Postgres(t testing.TB) Target {
 	}
 	name := scratch(t, db, "CREATE DATABASE %s", "DROP DATABASE IF EXISTS %s WITH (FORCE)")
 	return Target{
-		Name: "postgres",
+		Name: "postgres", Shared: true,
 		URL:  inDatabase(t, admin, name),
 		kind: kinds{id: "TEXT", bytes: "BYTEA", key: "BYTEA", position: "xact XID8 NOT NULL DEFAULT pg_current_xact_id()"},
 	}
@@ -70,8 +71,8 @@ func MariaDB(t testing.TB) Target {
 	}
 	name := scratch(t, sql.OpenDB(connector), "CREATE DATABASE %s", "DROP DATABASE IF EXISTS %s")
 	return Target{
-		Name: "mariadb",
-		URL:  inDatabase(t, admin, name),
+		Name: "mariadb", Shared: true,
+		URL: inDatabase(t, admin, name),
 		kind: kinds{
 			id:       "VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin",
 			bytes:    "VARBINARY(4096)",

@@ -27,10 +27,31 @@ type Engine interface {
 	Append(ctx context.Context, h *Hot, row []any) (Appended, error)
 	// Settings reads the settings of the database, and what it stands on, that decide whether a commit lasts.
 	Settings(ctx context.Context) ([]Setting, error)
+	// Follow begins to read the change feed from here on, for the commits of other processes. It gives nil where there
+	// can be none.
+	Follow(ctx context.Context) (Follower, error)
 	// Backlog says how many writes wait, and for how long the oldest has.
 	Backlog() (waiting int, oldest time.Duration)
 	// Close finishes what is queued until ctx ends, refuses the rest, and frees the database.
 	Close(ctx context.Context) error
+}
+
+// A Follower reads the change feed. One goroutine uses it, but for Wake.
+type Follower interface {
+	// Next gives the rows of the feed that other transactions may still be adding to: every row that is committed after
+	// Follow is in some answer, and once it is missing from a later answer it never comes again.
+	Next(ctx context.Context) ([]FeedRow, error)
+	// Wait returns when there may be something new, after a fraction of a second at the latest.
+	Wait(ctx context.Context)
+	// Wake makes the followers of other processes look soon. It does not wait for them.
+	Wake()
+	Close()
+}
+
+// A FeedRow is a committed row of the change feed.
+type FeedRow struct {
+	Seq                 int64
+	Topic, Item, Origin string
 }
 
 // Work is a closure and what follows its commit.
