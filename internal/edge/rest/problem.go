@@ -67,6 +67,8 @@ func problemFor(ctx context.Context, err error) *Problem {
 	switch {
 	case ok && f.Kind != fault.Internal:
 		return problem(record, f)
+	case errors.Is(err, context.Canceled):
+		return problem(record, fault.New(fault.Unavailable, "caller_gone", "the caller hung up before the answer").Because(err))
 	case errors.Is(err, context.DeadlineExceeded):
 		return problem(record, fault.New(fault.Unknown, "deadline_passed", "the work was not finished in time").
 			WithHint("ask again; with an Idempotency-Key the same request is done only once").After(time.Second))

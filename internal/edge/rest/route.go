@@ -43,6 +43,14 @@ func (op Operation) Bound() int64 {
 	return DefaultMaxBody
 }
 
+// Fits refuses a request that announces a body larger than the route takes. The fault is TooLarge, code body_too_large.
+func (op Operation) Fits(r *http.Request) error {
+	if r.ContentLength > op.Bound() {
+		return tooLarge(op.Bound())
+	}
+	return nil
+}
+
 // Route declares a route that takes and answers JSON. I and O are structs in huma's form: fields tagged path, query or
 // header, and a field Body. The body is strict JSON: names that are unknown, doubled or in the wrong case, invalid
 // UTF-8 and deep nesting are refused before handle runs. What handle returns as an error is translated once, here.
@@ -136,7 +144,7 @@ func guarded(op Operation, accept []string, serve func(http.ResponseWriter, *htt
 		var body content
 		if len(accept) > 0 {
 			var err error
-			if body, err = readContent(w, r, accept, op.Bound()); err != nil {
+			if body, err = op.readContent(w, r, accept); err != nil {
 				Refuse(w, r, err)
 				return
 			}
@@ -145,19 +153,21 @@ func guarded(op Operation, accept []string, serve func(http.ResponseWriter, *htt
 	})
 }
 
-func readContent(w http.ResponseWriter, r *http.Request, accept []string, bound int64) (content, error) {
+func (op Operation) readContent(w http.ResponseWriter, r *http.Request, accept []string) (content, error) {
 	media, err := mediaOf(r, accept)
 	if err != nil {
 		return content{}, err
 	}
-	if r.ContentLength > bound {
-		return content{}, tooLarge(bound)
+	bound := op.Bound()
+	if err := op.Fits(r); err != nil {
+		return content{}, err
 	}
 	var buf bytes.Buffer
 	if r.ContentLength > 0 {
 		buf.Grow(int(r.ContentLength) + bytes.MinRead) // or ReadFrom grows it once more to see the end
 	}
 	if _, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, bound)); err != nil {
+		w.Header().Set("Connection", "close") // what is left of the body is not waited for
 		return content{}, bodyFault(err, bound)
 	}
 	return content{media, buf.Bytes()}, nil

@@ -1,0 +1,32 @@
+package front
+
+import (
+	"errors"
+	"net"
+	"syscall"
+)
+
+const peersKnown = true
+
+// peerUID gives the user at the other end of a unix socket (unix(7), SO_PEERCRED).
+func peerUID(c net.Conn) (int, error) {
+	socket, ok := c.(*net.UnixConn)
+	if !ok {
+		return -1, errors.New("not a unix socket")
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	var cred *syscall.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) {
+		cred, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	}); err != nil {
+		return -1, err
+	}
+	if failed != nil {
+		return -1, failed
+	}
+	return int(cred.Uid), nil
+}
