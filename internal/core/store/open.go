@@ -91,5 +91,6 @@ func (s *Store) start(ctx context.Context, o opener, d dialect) error {
 	var background context.Context
 	background, s.stop = context.WithCancel(context.Background())
 	s.tasks.start(background, s.trim)
+	s.tasks.start(background, s.seals)
 	return s.beginFollowing(ctx, background)
 }

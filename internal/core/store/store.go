@@ -59,6 +59,7 @@ type Store struct {
 	instance  string // names this process in the feed and in leases
 	feed      feed
 	following following
+	sealer    sealer
 	lock      *fileLock // of the SQLite file; nil with a server
 	stop      context.CancelFunc
 	tasks     tasks
@@ -72,6 +73,7 @@ type Store struct {
 func Open(ctx context.Context, c Config) (*Store, error) {
 	c = c.withDefaults()
 	s := &Store{config: c, instance: rand.Text()}
+	s.SetSigner(c.Sign)
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}

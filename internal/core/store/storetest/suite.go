@@ -40,6 +40,9 @@ func Conform(t *testing.T, target func(testing.TB) Target) {
 		{"another instance hears of a commit within a second", feedElsewhere},
 		{"commits in the reverse order of their numbers are both heard", feedReversed},
 		{"a lease has one holder", leaseHasOneHolder},
+		{"the audit and hot rows are sealed and signed", auditIsSealed},
+		{"tampering shows", tamperingShows},
+		{"rows that went by a rule are named", retiredRowsAreNamed},
 		{"a closed store refuses", closedRefuses},
 		{"what was acknowledged survives kill -9", survivesKill},
 	} {

@@ -30,6 +30,10 @@ type Engine interface {
 	// Follow begins to read the change feed from here on, for the commits of other processes. It gives nil where there
 	// can be none.
 	Follow(ctx context.Context) (Follower, error)
+	// Positions says how the rows of audit and hot tables are ordered.
+	Positions() Positions
+	// Stats says how the engine does at the moment, without asking the database.
+	Stats() Stats
 	// Backlog says how many writes wait, and for how long the oldest has.
 	Backlog() (waiting int, oldest time.Duration)
 	// Close finishes what is queued until ctx ends, refuses the rest, and frees the database.
@@ -84,6 +88,26 @@ type Setting struct {
 	Value string // as found
 	Safe  bool   // false: an acknowledged change may be lost
 	Why   string // what an unsafe value means, in one sentence
+}
+
+// Positions orders the rows of a table by the time of their storing, near enough: each row has a position, and the
+// bound of a snapshot is a position at or below which no row will appear any more, or with Late, hardly any.
+type Positions struct {
+	Column string        // the column, by name; "?" placeholders below take integers
+	Select string        // expression that gives a row's position as an integer
+	After  string        // condition: position > ?
+	UpTo   string        // condition: position <= ?
+	Bound  string        // query for the bound of a table, whose name replaces TABLE
+	Late   time.Duration // rows may still appear below the bound for so long; 0 for never
+}
+
+// Stats says how an engine does. Fields that a database does not have are zero.
+type Stats struct {
+	LogBytes   int64         // SQLite: size of the write-ahead log
+	OldestRead time.Duration // SQLite: age of the oldest open read
+	Waits      int64         // callers that waited for a pooled connection since the start
+	Waited     time.Duration // how long they did, all together
+	Open       int           // pooled connections
 }
 
 // A Phase is a part of a write that is timed on its own.

@@ -166,6 +166,12 @@ func (p *Pool) Read(ctx context.Context, fn func(engine.Session) error) error {
 	return p.explain(ctx, err)
 }
 
+// Stats is engine.Engine's.
+func (p *Pool) Stats() engine.Stats {
+	s := p.DB.Stats()
+	return engine.Stats{Waits: s.WaitCount, Waited: s.WaitDuration, Open: s.OpenConnections}
+}
+
 func (p *Pool) explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

@@ -142,3 +142,11 @@ func (f *follower) Close() {
 	defer cancel()
 	_ = f.conn.Close(ctx) // given up either way
 }
+
+// Positions are transaction ids, several rows to one; below the oldest running transaction none can appear.
+func (e *Engine) Positions() engine.Positions {
+	return engine.Positions{
+		Column: "xact", Select: "xact::text::bigint", After: "xact > ?::bigint::text::xid8", UpTo: "xact <= ?::bigint::text::xid8",
+		Bound: "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1",
+	}
+}

@@ -149,6 +149,15 @@ func (e *Engine) Append(ctx context.Context, h *engine.Hot, row []any) (engine.A
 // Backlog says how many writes wait, and for how long the oldest has.
 func (e *Engine) Backlog() (int, time.Duration) { return e.writer.backlog() }
 
+// Stats says how the engine does at the moment.
+func (e *Engine) Stats() engine.Stats {
+	pool := e.read.Stats()
+	return engine.Stats{
+		LogBytes: fileSize(e.Path + "-wal"), OldestRead: e.views.oldest(),
+		Waits: pool.WaitCount, Waited: pool.WaitDuration, Open: pool.OpenConnections,
+	}
+}
+
 // Close finishes what is queued until ctx ends, refuses the rest, folds the log into the file and closes it.
 func (e *Engine) Close(ctx context.Context) error {
 	if e.closed.Swap(true) {

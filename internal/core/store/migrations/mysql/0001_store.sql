@@ -18,19 +18,20 @@ CREATE TABLE IF NOT EXISTS audit (
 	hash   VARBINARY(32) NOT NULL
 ) ENGINE=InnoDB;
 
--- One row seals the rows of one table whose position lies in (low, high], and the seal before it.
+-- One row seals some rows of one table, named by their positions, and the seal before it.
 CREATE TABLE IF NOT EXISTS seal (
 	number    BIGINT NOT NULL PRIMARY KEY,
+	epoch     BIGINT NOT NULL,
 	at        BIGINT NOT NULL,
 	source    VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-	low       BIGINT NOT NULL,
 	high      BIGINT NOT NULL,
+	positions MEDIUMTEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
 	members   BIGINT NOT NULL,
-	late      MEDIUMTEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
 	content   VARBINARY(32) NOT NULL,
 	hash      VARBINARY(32) NOT NULL,
-	signature VARBINARY(1024) NOT NULL
+	signature VARBINARY(2048) NOT NULL
 ) ENGINE=InnoDB;
+CREATE INDEX IF NOT EXISTS seal_source ON seal (source, epoch, high);
 
 CREATE TABLE IF NOT EXISTS lease (
 	name   VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,

@@ -18,19 +18,20 @@ CREATE TABLE audit (
 	hash   BLOB NOT NULL
 );
 
--- One row seals the rows of one table whose position lies in (low, high], and the seal before it.
+-- One row seals some rows of one table, named by their positions, and the seal before it.
 CREATE TABLE seal (
 	number    BIGINT NOT NULL PRIMARY KEY,
+	epoch     BIGINT NOT NULL,
 	at        BIGINT NOT NULL,
 	source    TEXT NOT NULL,
-	low       BIGINT NOT NULL,
 	high      BIGINT NOT NULL,
+	positions TEXT NOT NULL,
 	members   BIGINT NOT NULL,
-	late      TEXT NOT NULL,
 	content   BLOB NOT NULL,
 	hash      BLOB NOT NULL,
 	signature BLOB NOT NULL
 );
+CREATE INDEX seal_source ON seal (source, epoch, high);
 
 CREATE TABLE lease (
 	name   TEXT NOT NULL PRIMARY KEY,
