@@ -16,6 +16,8 @@ type roll struct {
 	serials map[string]struct{} // what stands in entries
 }
 
+func emptyRoll() roll { return roll{serials: map[string]struct{}{}} }
+
 // add enters a serial unless it stands there. It reports whether the roll grew.
 func (r *roll) add(serial id.Serial, at time.Time, reason Reason) (bool, error) {
 	if _, stands := r.serials[string(serial)]; stands {
@@ -30,9 +32,6 @@ func (r *roll) add(serial id.Serial, at time.Time, reason Reason) (bool, error) 
 	grown, err := b.Bytes()
 	if err != nil {
 		return false, err
-	}
-	if r.serials == nil {
-		r.serials = map[string]struct{}{}
 	}
 	r.entries, r.serials[string(serial)] = grown, struct{}{}
 	return true, nil

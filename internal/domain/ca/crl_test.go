@@ -23,7 +23,7 @@ func TestCRL(t *testing.T) {
 		for _, count := range []int{0, 3} {
 			t.Run(fmt.Sprintf("%s/%d", kind, count), func(t *testing.T) {
 				root := testRoot(t, kind)
-				var r roll
+				r := emptyRoll()
 				serials := make([]id.Serial, count)
 				for n := range serials {
 					serials[n] = newSerial()
@@ -93,7 +93,7 @@ func lintCRL(t *testing.T, der []byte) {
 
 func TestRollHoldsEachSerialOnce(t *testing.T) {
 	t.Parallel()
-	var r roll
+	r := emptyRoll()
 	serial := newSerial()
 	mustAdd(t, &r, serial, Superseded)
 	size := len(r.entries)
@@ -105,7 +105,7 @@ func TestRollHoldsEachSerialOnce(t *testing.T) {
 // BenchmarkCRL100k is one more revocation with 100,000 entries there already (figures.md C8).
 func BenchmarkCRL100k(b *testing.B) {
 	root := testRoot(b, key.P256)
-	var r roll
+	r := emptyRoll()
 	for range 100_000 {
 		mustAdd(b, &r, newSerial(), KeyCompromise)
 	}

@@ -3,6 +3,7 @@ package ca
 import (
 	"bytes"
 	"crypto/x509"
+	"crypto/x509/pkix"
 
 	"chancery/internal/base/fault"
 	"chancery/internal/base/key"
@@ -79,19 +80,20 @@ func provesPossession(csr *x509.CertificateRequest) error {
 }
 
 func readSubject(csr *x509.CertificateRequest) (Subject, error) {
+	s := subjectOf(csr.Subject)
+	return s, s.check()
+}
+
+func subjectOf(n pkix.Name) Subject {
 	first := func(list []string) string {
 		if len(list) == 0 {
 			return ""
 		}
 		return list[0]
 	}
-	s := Subject{
-		CommonName:   csr.Subject.CommonName,
-		Organization: first(csr.Subject.Organization),
-		Unit:         first(csr.Subject.OrganizationalUnit),
-		Country:      first(csr.Subject.Country),
+	return Subject{
+		CommonName: n.CommonName, Organization: first(n.Organization), Unit: first(n.OrganizationalUnit), Country: first(n.Country),
 	}
-	return s, s.check()
 }
 
 func readNames(csr *x509.CertificateRequest) ([]name.Name, error) {

@@ -1,6 +1,13 @@
 package ca
 
-import "time"
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"chancery/internal/base/id"
+	"chancery/internal/core/store"
+)
 
 // A State is where a certificate stands, as OCSP says it (RFC 6960 §2.2).
 type State uint8
@@ -24,4 +31,122 @@ type Status struct {
 	At     time.Time // with Revoked: when
 	Reason Reason    // with Revoked: why
 	Target string    // with Revoked: what was revoked: "crt:"+serial, "agt_…", "dlg_…", "per_…", "svc_…" or "aut:"+name
+}
+
+// A record is what a certificate's status is derived from. It is immutable but for the answer.
+type record struct {
+	authority string   // name
+	above     []string // the targets that its status hangs on, its own included
+	isAgent   bool
+	notAfter  time.Time
+	answer    atomic.Pointer[ocspAnswer] // the latest signed one without a nonce
+}
+
+// Status derives the status of a certificate. With an authority, a certificate of another one is Unknown.
+func (h *Hierarchy) Status(ctx context.Context, authority string, serial id.Serial) (Status, error) {
+	if err := h.revoked.catchUp(ctx, h.db); err != nil {
+		return Status{}, err
+	}
+	r, found, err := h.records.Get(ctx, string(serial))
+	if err != nil || !found || authority != "" && r.authority != authority {
+		return Status{}, err
+	}
+	return h.statusOf(r.above), nil
+}
+
+// statusOf derives a status from the targets that it hangs on. The caller has caught up.
+func (h *Hierarchy) statusOf(above []string) Status {
+	r, found := h.revoked.earliest(above)
+	if !found {
+		return Status{State: Good}
+	}
+	return Status{State: Revoked, At: r.at, Reason: r.reason, Target: r.target}
+}
+
+// Revoked gives the first of some targets that is revoked, such as agt_…, dlg_… or crt:…, from memory. What was told
+// but not read yet counts as revoked.
+func (h *Hierarchy) Revoked(targets ...string) (target string, revoked bool) {
+	return h.revoked.first(targets)
+}
+
+// alive refuses work below targets of which one is revoked.
+func (h *Hierarchy) alive(ctx context.Context, targets []string) error {
+	if err := h.revoked.catchUp(ctx, h.db); err != nil {
+		return err
+	}
+	if r, found := h.revoked.earliest(targets); found {
+		return errRevoked(r.target)
+	}
+	return nil
+}
+
+// loadRecord reads a certificate's record; the key is the serial's octets.
+func (h *Hierarchy) loadRecord(ctx context.Context, key string) (r *record, found bool, err error) {
+	s, err := h.snapshot(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	err = h.db.Read(ctx, func(tx *store.Tx) error {
+		r = &record{}
+		if found, err = r.readAgent(tx, s, id.Serial(key)); found || err != nil {
+			return err
+		}
+		found, err = r.readOrdinary(tx, s, id.Serial(key))
+		return err
+	})
+	return r, found, err
+}
+
+func (r *record) readOrdinary(tx *store.Tx, s *snapshot, serial id.Serial) (bool, error) {
+	var authority, owner string
+	var notAfter int64
+	found, err := tx.One([]any{&authority, &owner, &notAfter}, "SELECT authority, owner, not_after FROM certificate WHERE serial = ?", []byte(serial))
+	if err != nil || !found {
+		return false, err
+	}
+	r.stand(s, authority, certificateTarget(serial), owner)
+	r.notAfter = milli(notAfter)
+	return true, nil
+}
+
+// readAgent reads an agent certificate. The principal's certificate hangs on its own authority, so that stands above
+// the agent too.
+func (r *record) readAgent(tx *store.Tx, s *snapshot, serial id.Serial) (bool, error) {
+	var authority, agent, delegation, principal, certificate string
+	var notAfter int64
+	found, err := tx.One([]any{&authority, &agent, &delegation, &principal, &certificate, &notAfter},
+		"SELECT authority, agent, delegation, principal, principal_serial, not_after FROM agent_certificate WHERE serial = ?", []byte(serial))
+	if err != nil || !found {
+		return false, err
+	}
+	r.stand(s, authority, certificateTarget(serial), agent, delegation, principal, certificate)
+	r.isAgent, r.notAfter = true, milli(notAfter)
+	principalSerial, err := id.ParseSerial(certificate[len("crt:"):])
+	if err != nil {
+		return false, err
+	}
+	var people string
+	if found, err = tx.One([]any{&people}, "SELECT authority FROM certificate WHERE serial = ?", []byte(principalSerial)); found {
+		r.above = append(r.above, s.above(people)...)
+	}
+	return true, err
+}
+
+// stand sets what the record hangs on; empty targets fall out.
+func (r *record) stand(s *snapshot, authority string, targets ...string) {
+	r.authority = authority[len("aut:"):]
+	for _, t := range targets {
+		if t != "" {
+			r.above = append(r.above, t)
+		}
+	}
+	r.above = append(r.above, s.above(authority)...)
+}
+
+// above gives the targets of an authority and those above it, by its own target.
+func (s *snapshot) above(target string) []string {
+	if a := s.authorities[target[len("aut:"):]]; a != nil {
+		return a.above
+	}
+	return []string{target}
 }

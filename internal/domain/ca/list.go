@@ -1,0 +1,262 @@
+package ca
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"chancery/internal/base/id"
+	"chancery/internal/core/store"
+)
+
+// A List is a certificate revocation list as it is published.
+type List struct {
+	DER                    []byte
+	Number                 int64
+	ThisUpdate, NextUpdate time.Time
+}
+
+const (
+	// listPause is between two looks at what changed: a list is at most this much behind.
+	listPause = time.Second
+	// settling is how long certificates may still be stored below something that was revoked: longer than the longest
+	// statement that was under way elsewhere.
+	settling = 30 * time.Second
+	// listAge is when a list is gathered afresh, to leave out what has expired.
+	listAge = time.Hour
+)
+
+// lists are the revocation lists by authority. The zero value is ready.
+type lists struct {
+	mu     sync.Mutex
+	byName map[string]*list
+}
+
+func (l *lists) of(authority string) *list {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byName == nil {
+		l.byName = map[string]*list{}
+	}
+	if l.byName[authority] == nil {
+		l.byName[authority] = &list{}
+	}
+	return l.byName[authority]
+}
+
+// A list is one authority's revocation list: its entries, and how far they follow the revocations.
+type list struct {
+	mu       sync.Mutex // guards the rest, also while the store is read and the list is signed
+	roll     roll
+	epoch    uint64
+	next     int          // revocations of the epoch that are in
+	open     []revocation // below which certificates may still be stored
+	gathered time.Time    // when the roll was begun
+	looked   time.Time    // when the revocations were looked at last
+	latest   List
+}
+
+// CRL gives the current revocation list of an authority. It holds every certificate that is revoked by the rule of
+// Status, but for those of an authority that is revoked as a whole: that one stands in its parent's list, and OCSP
+// answers for what is below it. A list is at most a second behind. Its number goes up with each list, in the store, so
+// over restarts and instances.
+//
+// Faults: NotFound authority_unknown; Unavailable authority_offline, when there is no list that is still good.
+func (h *Hierarchy) CRL(ctx context.Context, authority string) (List, error) {
+	a, err := h.authority(ctx, authority)
+	if err != nil {
+		return List{}, err
+	}
+	l := h.lists.of(authority)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !a.Online {
+		return h.leftBehind(ctx, a)
+	}
+	now := h.now()
+	if l.latest.DER != nil && !now.Before(l.looked) && now.Sub(l.looked) < listPause {
+		return l.latest, nil
+	}
+	grown, err := h.gather(ctx, a, l)
+	if err != nil {
+		return List{}, fmt.Errorf("gathering the revocations of %s: %w", authority, err)
+	}
+	l.looked = now
+	if !grown && l.latest.DER != nil && now.Sub(l.latest.ThisUpdate) < l.latest.NextUpdate.Sub(now) {
+		return l.latest, nil
+	}
+	return h.signGathered(ctx, a, l, now.Add(h.config.CRLLifetime))
+}
+
+// sign gathers and signs a list that stands until the given time.
+func (h *Hierarchy) sign(ctx context.Context, a *authority, l *list, until time.Time) (List, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, err := h.gather(ctx, a, l); err != nil {
+		return List{}, err
+	}
+	return h.signGathered(ctx, a, l, until)
+}
+
+// signGathered takes a number, signs, and for a root keeps the list in the store: the key may be taken away.
+func (h *Hierarchy) signGathered(ctx context.Context, a *authority, l *list, until time.Time) (List, error) {
+	made := List{NextUpdate: until.UTC().Truncate(time.Second)}
+	var err error
+	made.Number, made.ThisUpdate, err = h.takeNumber(ctx, a.Name, made.NextUpdate)
+	if err != nil {
+		return List{}, fmt.Errorf("taking a number for the list of %s: %w", a.Name, err)
+	}
+	if made.DER, err = a.issuer.signCRL(l.roll.entries, made.Number, made.ThisUpdate, made.NextUpdate); err != nil {
+		return List{}, fmt.Errorf("signing the list of %s: %w", a.Name, err)
+	}
+	if a.Parent == "" {
+		err = h.db.Write(ctx, func(tx *store.Tx) error {
+			_, err := tx.Exec("UPDATE crl SET der = ? WHERE authority = ? AND number = ?", made.DER, a.Name, made.Number)
+			return err
+		})
+	}
+	l.latest = made
+	return made, err
+}
+
+// takeNumber gives max(last + 1, Unix seconds), and a thisUpdate that never goes back (RFC 5280 §5.2.3).
+func (h *Hierarchy) takeNumber(ctx context.Context, authority string, until time.Time) (number int64, from time.Time, err error) {
+	err = h.db.Write(ctx, func(tx *store.Tx) error {
+		var last, thisUpdate int64
+		found, err := tx.One([]any{&last, &thisUpdate}, "SELECT number, this_update FROM crl WHERE authority = ?", authority)
+		if err != nil {
+			return err
+		}
+		now := h.now()
+		number, from = max(last+1, now.Unix()), milli(max(thisUpdate, now.Truncate(time.Second).UnixMilli()))
+		if !found {
+			_, err = tx.Exec("INSERT INTO crl (authority, number, this_update, next_update, der) VALUES (?, ?, ?, ?, ?)",
+				authority, number, from.UnixMilli(), until.UnixMilli(), []byte{})
+			return err
+		}
+		_, err = tx.Exec("UPDATE crl SET number = ?, this_update = ?, next_update = ? WHERE authority = ?",
+			number, from.UnixMilli(), until.UnixMilli(), authority)
+		return err
+	})
+	return number, from, err
+}
+
+// leftBehind gives the list that was signed before the authority's key was taken away.
+func (h *Hierarchy) leftBehind(ctx context.Context, a *authority) (made List, err error) {
+	var from, until int64
+	var found bool
+	err = h.db.Read(ctx, func(tx *store.Tx) error {
+		found, err = tx.One([]any{&made.Number, &from, &until, &made.DER}, "SELECT number, this_update, next_update, der FROM crl WHERE authority = ?", a.Name)
+		return err
+	})
+	if err == nil && (!found || len(made.DER) == 0 || milli(until).Before(h.now())) {
+		return List{}, errOffline
+	}
+	made.ThisUpdate, made.NextUpdate = milli(from), milli(until)
+	return made, err
+}
+
+// gather brings the roll up to the revocations of now. It reports whether the roll changed. The caller holds l.mu.
+func (h *Hierarchy) gather(ctx context.Context, a *authority, l *list) (changed bool, err error) {
+	if err := h.revoked.catchUp(ctx, h.db); err != nil {
+		return false, err
+	}
+	now := h.now()
+	known := l.epoch
+	if l.gathered.IsZero() || now.Sub(l.gathered) > listAge || now.Before(l.gathered) {
+		known = 0 // no epoch: read all
+	}
+	news, epoch, next := h.revoked.since(known, l.next)
+	roll, open := l.roll, l.open
+	if epoch != known {
+		roll, open, changed = emptyRoll(), nil, true
+		l.gathered = now
+	}
+	open = append(open, news...)
+	// An entry stays for one list beyond the certificate's end (RFC 5280 §3.3).
+	grown, err := h.enter(ctx, a, &roll, open, now.Add(-h.config.CRLLifetime))
+	if err != nil {
+		l.gathered = time.Time{} // half-entered: begin again
+		return false, err
+	}
+	l.roll, l.epoch, l.next, l.open = roll, epoch, next, stillOpen(open, now)
+	return changed || grown, nil
+}
+
+// stillOpen keeps the revocations below which certificates may still appear.
+func stillOpen(all []revocation, now time.Time) (open []revocation) {
+	for _, r := range all {
+		if r.kind != Certificate && now.Sub(r.at) < settling {
+			open = append(open, r)
+		}
+	}
+	return open
+}
+
+// enter puts the authority's certificates below the given revocations into the roll.
+func (h *Hierarchy) enter(ctx context.Context, a *authority, roll *roll, all []revocation, ended time.Time) (grown bool, err error) {
+	add := func(serial id.Serial, r *revocation) error {
+		grew, err := roll.add(serial, r.at, r.reason)
+		grown = grown || grew
+		return err
+	}
+	var wide []revocation
+	for n := range all {
+		r := &all[n]
+		if r.kind != Certificate {
+			wide = append(wide, *r)
+		}
+		if r.authority == a.target && r.notAfter > ended.UnixMilli() {
+			serial, err := id.ParseSerial(r.target[len("crt:"):])
+			if err != nil {
+				return grown, err
+			}
+			if err := add(serial, r); err != nil {
+				return grown, err
+			}
+		}
+	}
+	if len(wide) == 0 {
+		return grown, nil
+	}
+	return grown, h.db.Read(ctx, func(tx *store.Tx) error {
+		for n := range wide {
+			r := &wide[n]
+			err := below(tx, r, a.target, ended.UnixMilli(), func(serial id.Serial) error { return add(serial, r) })
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// belowColumns are the columns of agent_certificate, and of standing, that name a target of a kind.
+var belowColumns = map[TargetKind]string{
+	Delegation: "delegation", Principal: "principal", PrincipalCertificate: "principal_serial",
+}
+
+// below visits the serials of an authority that stand below a revocation and end after a time in milliseconds.
+func below(tx *store.Tx, r *revocation, authority string, ended int64, visit func(id.Serial) error) error {
+	each := func(query string, args ...any) error {
+		return tx.Each(query, args, func(row store.Row) error {
+			var serial []byte
+			if err := row.Scan(&serial); err != nil {
+				return err
+			}
+			return visit(serial)
+		})
+	}
+	if err := each("SELECT serial FROM certificate WHERE owner = ? AND owner <> '' AND authority = ? AND not_after > ?", r.target, authority, ended); err != nil {
+		return err
+	}
+	if r.kind == Agent {
+		return each("SELECT serial FROM agent_certificate WHERE agent = ? AND authority = ? AND not_after > ?", r.target, authority, ended)
+	}
+	if column := belowColumns[r.kind]; column != "" {
+		return each("SELECT serial FROM agent_certificate WHERE agent IN (SELECT agent FROM standing WHERE "+column+" = ?) AND "+column+" = ? AND authority = ? AND not_after > ?",
+			r.target, r.target, authority, ended)
+	}
+	return nil
+}

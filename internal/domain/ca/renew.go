@@ -1,0 +1,105 @@
+package ca
+
+import (
+	"context"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"chancery/internal/base/fault"
+	"chancery/internal/base/id"
+	"chancery/internal/base/name"
+	"chancery/internal/core/store"
+)
+
+// A Renewal asks for the same certificate for a new time: same authority, profile, owner, subject and names.
+type Renewal struct {
+	Serial   id.Serial     // of the certificate to renew
+	CSR      []byte        // brings a new key and proves it; nil keeps the key, which the caller has seen proved
+	Lifetime time.Duration // zero: the profile's default
+}
+
+// Renew issues an ordinary certificate again. It is durable on return; the old one stays valid until it ends. Agent
+// certificates are renewed by new evidence, through IssueAgent.
+//
+// Faults: NotFound certificate_unknown; Denied certificate_revoked (or what stands above it), certificate_expired,
+// profile_unfit; those of Issue.
+func (h *Hierarchy) Renew(ctx context.Context, r Renewal) (Issued, error) {
+	before, err := h.ordinary(ctx, r.Serial)
+	if err != nil {
+		return Issued{}, err
+	}
+	a, t, err := h.template(ctx, strings.TrimPrefix(before.authority, "aut:"), before.profile)
+	if err != nil {
+		return Issued{}, err
+	}
+	if t.profile.Authority {
+		return Issued{}, fault.New(fault.Denied, "profile_unfit", "the certificate of an authority is not renewed; create a new authority")
+	}
+	if err := h.alive(ctx, []string{certificateTarget(r.Serial)}); err != nil {
+		return Issued{}, err
+	}
+	now := h.now()
+	if !now.Before(before.notAfter) {
+		return Issued{}, fault.New(fault.Denied, "certificate_expired", "the certificate expired at %s", before.notAfter.Format(time.RFC3339)).
+			WithHint("ask for a new certificate")
+	}
+	c, names, err := t.again(&before, r.CSR)
+	if err != nil {
+		return Issued{}, err
+	}
+	c.serial = h.serials.Next(now)
+	c.notBefore, c.notAfter = t.profile.period(now, r.Lifetime)
+	return h.append(ctx, a, t, c, before.owner, names)
+}
+
+// again gives what a certificate holds for its next one. The profile may have changed since: the key and the names are
+// held to it as if they were new.
+func (t *template) again(before *row, csr []byte) (*content, []name.Name, error) {
+	cert, err := x509.ParseCertificate(before.der)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading certificate %s: %w", before.serial, err)
+	}
+	request, err := bareRequest(cert.RawSubjectPublicKeyInfo)
+	if len(csr) > 0 {
+		request, err = ReadRequest(csr)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	request.Subject = subjectOf(cert.Subject)
+	request.Names = nil
+	for text := range strings.FieldsSeq(before.names) {
+		n, err := name.Parse(text)
+		if err != nil {
+			return nil, nil, err
+		}
+		request.Names = append(request.Names, n)
+	}
+	if err := t.profile.fits(&request); err != nil {
+		return nil, nil, err
+	}
+	c, err := t.content(request, slices.DeleteFunc(cert.Extensions, func(e pkix.Extension) bool {
+		return !slices.Contains(t.profile.Extensions, e.Id.String())
+	}))
+	return c, request.Names, err
+}
+
+// ordinary reads an ordinary certificate by its serial.
+func (h *Hierarchy) ordinary(ctx context.Context, serial id.Serial) (r row, err error) {
+	var from, to int64
+	found := false
+	err = h.db.Read(ctx, func(tx *store.Tx) error {
+		found, err = tx.One([]any{&r.authority, &r.profile, &r.owner, &r.names, &from, &to, &r.der},
+			"SELECT authority, profile, owner, names, not_before, not_after, der FROM certificate WHERE serial = ?", []byte(serial))
+		return err
+	})
+	if err == nil && !found {
+		err = fault.New(fault.NotFound, "certificate_unknown", "there is no ordinary certificate with the serial %s", serial)
+	}
+	r.serial, r.notBefore, r.notAfter = serial, milli(from), milli(to)
+	return r, err
+}
