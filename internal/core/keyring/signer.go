@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
 	"crypto/x509"
 	"fmt"
 	"io"
@@ -108,12 +111,21 @@ func (r *Ring) unseal(row row) (crypto.Signer, error) {
 type signer struct {
 	name   string
 	public crypto.PublicKey
+	here   bool // the private key is in this process
 	sign   func(random io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error)
 }
 
 func veil(name string, private crypto.Signer) *signer {
-	return &signer{name: name, public: private.Public(), sign: private.Sign}
+	here := false
+	switch private.(type) {
+	case *ecdsa.PrivateKey, ed25519.PrivateKey, *rsa.PrivateKey:
+		here = true
+	}
+	return &signer{name: name, public: private.Public(), here: here, sign: private.Sign}
 }
+
+// InProcess reports whether the key is used in this process. What a device or a service signs is worth a second look.
+func (s *signer) InProcess() bool { return s.here }
 
 // Public gives the public key.
 func (s *signer) Public() crypto.PublicKey { return s.public }

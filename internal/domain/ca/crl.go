@@ -18,10 +18,10 @@ type roll struct {
 
 func emptyRoll() roll { return roll{serials: map[string]struct{}{}} }
 
-// add enters a serial unless it stands there. It reports whether the roll grew.
-func (r *roll) add(serial id.Serial, at time.Time, reason Reason) (bool, error) {
+// add enters a serial unless it stands there.
+func (r *roll) add(serial id.Serial, at time.Time, reason Reason) error {
 	if _, stands := r.serials[string(serial)]; stands {
-		return false, nil
+		return nil
 	}
 	b := cryptobyte.NewBuilder(r.entries)
 	b.AddASN1(tag.SEQUENCE, func(b *cryptobyte.Builder) { // RFC 5280 §5.1.2.6
@@ -31,10 +31,10 @@ func (r *roll) add(serial id.Serial, at time.Time, reason Reason) (bool, error) 
 	})
 	grown, err := b.Bytes()
 	if err != nil {
-		return false, err
+		return err
 	}
 	r.entries, r.serials[string(serial)] = grown, struct{}{}
-	return true, nil
+	return nil
 }
 
 // signCRL writes and signs a CertificateList over the entries of a roll (RFC 5280 §5.1).

@@ -96,7 +96,7 @@ type Hierarchy struct {
 type snapshot struct {
 	change      int64
 	authorities map[string]*authority
-	order       []string // oldest first
+	order       []string // parents before their children, otherwise the oldest first
 	profiles    map[string]Profile
 }
 
@@ -198,15 +198,31 @@ func (h *Hierarchy) load(ctx context.Context) (*snapshot, error) {
 		}
 		s.profiles[p.Name] = p
 	}
-	for _, row := range rows { // oldest first, so parents come before children
-		a, err := h.open(ctx, s, row)
-		if err != nil {
-			return nil, fmt.Errorf("authority %s: %w", row.Name, err)
+	return s, h.openAll(ctx, s, rows)
+}
+
+// openAll opens parents before their children; rows that were made in the same millisecond come in any order.
+func (h *Hierarchy) openAll(ctx context.Context, s *snapshot, rows []Authority) error {
+	for len(rows) > 0 {
+		var waiting []Authority
+		for _, row := range rows {
+			if row.Parent != "" && s.authorities[row.Parent] == nil {
+				waiting = append(waiting, row)
+				continue
+			}
+			a, err := h.open(ctx, s, row)
+			if err != nil {
+				return fmt.Errorf("authority %s: %w", row.Name, err)
+			}
+			s.authorities[row.Name] = a
+			s.order = append(s.order, row.Name)
 		}
-		s.authorities[row.Name] = a
-		s.order = append(s.order, row.Name)
+		if len(waiting) == len(rows) {
+			return fmt.Errorf("authority %s has no parent %s", rows[0].Name, rows[0].Parent)
+		}
+		rows = waiting
 	}
-	return s, nil
+	return nil
 }
 
 func selectAuthorities(tx *store.Tx) (rows []Authority, err error) {
@@ -283,7 +299,7 @@ func (h *Hierarchy) links(authority string) links {
 	}
 }
 
-// Authorities lists all authorities, the oldest first.
+// Authorities lists all authorities, parents before their children.
 func (h *Hierarchy) Authorities(ctx context.Context) ([]Authority, error) {
 	s, err := h.snapshot(ctx)
 	if err != nil {

@@ -1,6 +1,7 @@
 package ca
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -53,7 +54,8 @@ type list struct {
 	next     int          // revocations of the epoch that are in
 	open     []revocation // below which certificates may still be stored
 	gathered time.Time    // when the roll was begun
-	looked   time.Time    // when the revocations were looked at last
+	looked   time.Time    // when certificates below the open ones were looked for last
+	signed   time.Time    // when the latest was signed
 	latest   List
 }
 
@@ -74,8 +76,11 @@ func (h *Hierarchy) CRL(ctx context.Context, authority string) (List, error) {
 	if !a.Online {
 		return h.leftBehind(ctx, a)
 	}
+	if err := h.revoked.catchUp(ctx, h.db); err != nil {
+		return List{}, err
+	}
 	now := h.now()
-	if l.latest.DER != nil && !now.Before(l.looked) && now.Sub(l.looked) < listPause {
+	if l.rests(now, &h.revoked) {
 		return l.latest, nil
 	}
 	grown, err := h.gather(ctx, a, l)
@@ -89,8 +94,19 @@ func (h *Hierarchy) CRL(ctx context.Context, authority string) (List, error) {
 	return h.signGathered(ctx, a, l, now.Add(h.config.CRLLifetime))
 }
 
+// rests reports whether the latest list may be given again unseen: for a second after it was signed, and while nothing
+// was revoked for a second after it was looked through.
+func (l *list) rests(now time.Time, r *revocations) bool {
+	epoch, revoked := r.position()
+	recent := func(t time.Time) bool { return !now.Before(t) && now.Sub(t) < listPause }
+	return l.latest.DER != nil && (recent(l.signed) || recent(l.looked) && l.epoch == epoch && l.next == revoked)
+}
+
 // sign gathers and signs a list that stands until the given time.
 func (h *Hierarchy) sign(ctx context.Context, a *authority, l *list, until time.Time) (List, error) {
+	if err := h.revoked.catchUp(ctx, h.db); err != nil {
+		return List{}, err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, err := h.gather(ctx, a, l); err != nil {
@@ -116,7 +132,7 @@ func (h *Hierarchy) signGathered(ctx context.Context, a *authority, l *list, unt
 			return err
 		})
 	}
-	l.latest = made
+	l.latest, l.signed = made, h.now()
 	return made, err
 }
 
@@ -159,9 +175,6 @@ func (h *Hierarchy) leftBehind(ctx context.Context, a *authority) (made List, er
 
 // gather brings the roll up to the revocations of now. It reports whether the roll changed. The caller holds l.mu.
 func (h *Hierarchy) gather(ctx context.Context, a *authority, l *list) (changed bool, err error) {
-	if err := h.revoked.catchUp(ctx, h.db); err != nil {
-		return false, err
-	}
 	now := h.now()
 	known := l.epoch
 	if l.gathered.IsZero() || now.Sub(l.gathered) > listAge || now.Before(l.gathered) {
@@ -170,18 +183,18 @@ func (h *Hierarchy) gather(ctx context.Context, a *authority, l *list) (changed 
 	news, epoch, next := h.revoked.since(known, l.next)
 	roll, open := l.roll, l.open
 	if epoch != known {
-		roll, open, changed = emptyRoll(), nil, true
+		roll, open = emptyRoll(), nil
 		l.gathered = now
 	}
 	open = append(open, news...)
 	// An entry stays for one list beyond the certificate's end (RFC 5280 §3.3).
-	grown, err := h.enter(ctx, a, &roll, open, now.Add(-h.config.CRLLifetime))
-	if err != nil {
+	if err := h.enter(ctx, a, &roll, open, now.Add(-h.config.CRLLifetime)); err != nil {
 		l.gathered = time.Time{} // half-entered: begin again
 		return false, err
 	}
+	changed = !bytes.Equal(roll.entries, l.roll.entries)
 	l.roll, l.epoch, l.next, l.open = roll, epoch, next, stillOpen(open, now)
-	return changed || grown, nil
+	return changed, nil
 }
 
 // stillOpen keeps the revocations below which certificates may still appear.
@@ -195,12 +208,7 @@ func stillOpen(all []revocation, now time.Time) (open []revocation) {
 }
 
 // enter puts the authority's certificates below the given revocations into the roll.
-func (h *Hierarchy) enter(ctx context.Context, a *authority, roll *roll, all []revocation, ended time.Time) (grown bool, err error) {
-	add := func(serial id.Serial, r *revocation) error {
-		grew, err := roll.add(serial, r.at, r.reason)
-		grown = grown || grew
-		return err
-	}
+func (h *Hierarchy) enter(ctx context.Context, a *authority, roll *roll, all []revocation, ended time.Time) error {
 	var wide []revocation
 	for n := range all {
 		r := &all[n]
@@ -210,20 +218,20 @@ func (h *Hierarchy) enter(ctx context.Context, a *authority, roll *roll, all []r
 		if r.authority == a.target && r.notAfter > ended.UnixMilli() {
 			serial, err := id.ParseSerial(r.target[len("crt:"):])
 			if err != nil {
-				return grown, err
+				return err
 			}
-			if err := add(serial, r); err != nil {
-				return grown, err
+			if err := roll.add(serial, r.at, r.reason); err != nil {
+				return err
 			}
 		}
 	}
 	if len(wide) == 0 {
-		return grown, nil
+		return nil
 	}
-	return grown, h.db.Read(ctx, func(tx *store.Tx) error {
+	return h.db.Read(ctx, func(tx *store.Tx) error {
 		for n := range wide {
 			r := &wide[n]
-			err := below(tx, r, a.target, ended.UnixMilli(), func(serial id.Serial) error { return add(serial, r) })
+			err := below(tx, r, a.target, ended.UnixMilli(), func(serial id.Serial) error { return roll.add(serial, r.at, r.reason) })
 			if err != nil {
 				return err
 			}

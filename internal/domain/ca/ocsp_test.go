@@ -137,6 +137,16 @@ func compareOCSP(t *testing.T, der []byte, i *issuer, serial id.Serial, want Sta
 	}
 }
 
+// readOCSP gives what an answer says, as x/crypto/ocsp reads it.
+func readOCSP(t testing.TB, der []byte, i *issuer) (State, Reason) {
+	t.Helper()
+	got, err := ocsp.ParseResponse(der, i.cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[int]State{ocsp.Good: Good, ocsp.Unknown: Unknown, ocsp.Revoked: Revoked}[got.Status], Reason(got.RevocationReason)
+}
+
 // askOpenSSL lets `openssl ocsp` judge an answer against its question, nonce included.
 func askOpenSSL(t *testing.T, i *issuer, question, answer []byte) string {
 	t.Helper()

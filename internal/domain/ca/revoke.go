@@ -365,6 +365,13 @@ func (r *revocations) first(targets []string) (string, bool) {
 	return "", false
 }
 
+// position says how far the revocations have come.
+func (r *revocations) position() (epoch uint64, n int) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.epoch, len(r.order)
+}
+
 // since gives the revocations that came after the n-th of an epoch, and where to go on; in another epoch, all.
 func (r *revocations) since(epoch uint64, n int) (news []revocation, now uint64, next int) {
 	r.mu.RLock()

@@ -15,7 +15,7 @@ CREATE TABLE profile (
 
 -- Ordinary certificates. authority and owner are written as revocation targets, which guard the insert.
 CREATE TABLE certificate (
-	seq        BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	xact       XID8 NOT NULL DEFAULT pg_current_xact_id(),
 	serial     BYTEA NOT NULL,
 	key_hash   BYTEA NOT NULL,
 	authority  TEXT NOT NULL,
@@ -32,7 +32,7 @@ CREATE INDEX certificate_owner ON certificate (owner) WHERE owner <> '';
 
 -- Agent certificates: one insert each, and three indexes, for what has to be unique.
 CREATE TABLE agent_certificate (
-	seq              BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	xact             XID8 NOT NULL DEFAULT pg_current_xact_id(),
 	serial           BYTEA NOT NULL,
 	signed_at        BIGINT NOT NULL,
 	nonce            BYTEA NOT NULL,
