@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
+
+	"chancery/internal/base/fault"
 )
 
 //go:embed migrations
@@ -28,8 +31,12 @@ var (
 	dialectMariaDB  = dialect{"mysql", goose.DialectMySQL}
 )
 
-// migrate brings the tables up to date, once over all instances that start at the same time.
-func migrate(ctx context.Context, d dialect, db *sql.DB, log *slog.Logger) error {
+// latest stands for all migrations.
+const latest = math.MaxInt64
+
+// migrate brings the tables to the given version, once over all instances that start at the same time. A version that
+// this program does not know is refused.
+func migrate(ctx context.Context, d dialect, db *sql.DB, log *slog.Logger, version int64) error {
 	files, err := fs.Sub(migrations, "migrations/"+d.folder)
 	if err != nil {
 		return fmt.Errorf("reading the migrations: %w", err)
@@ -53,7 +60,20 @@ func migrate(ctx context.Context, d dialect, db *sql.DB, log *slog.Logger) error
 	if err != nil {
 		return fmt.Errorf("reading the migrations: %w", err)
 	}
-	if _, err := provider.Up(ctx); err != nil {
+	sources := provider.ListSources()
+	newest := sources[len(sources)-1].Version
+	if version == latest {
+		version = newest
+	}
+	have, err := provider.GetDBVersion(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the version of the tables: %w", err)
+	}
+	if version > newest || have > newest {
+		return fault.New(fault.Conflict, "store_newer", "The data was written by a newer version of this program: it has tables of version %d, this program knows %d.",
+			max(have, version), newest).WithHint("Use the newer program.")
+	}
+	if _, err := provider.UpTo(ctx, version); err != nil {
 		return fmt.Errorf("bringing the tables up to date: %w", err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"chancery/internal/base/fault"
 	"chancery/internal/core/store/internal/engine"
@@ -14,6 +15,9 @@ import (
 	"chancery/internal/core/store/internal/sqlite"
 )
 
+// openTime bounds an Open whose context has no deadline; migrations of large tables take their time.
+const openTime = 10 * time.Minute
+
 // opener is an engine between its opening and its start; migrations run there.
 type opener interface {
 	engine.Engine
@@ -21,65 +25,21 @@ type opener interface {
 	Start(context.Context) error
 }
 
+var errURL = fault.New(fault.Invalid, "store_url",
+	"The store's address must begin with sqlite:, postgres: or mysql:.")
+
 func (s *Store) open(ctx context.Context) error {
-	scheme, rest, ok := strings.Cut(s.config.URL, ":")
-	if !ok {
-		return errURL
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, openTime)
+		defer cancel()
 	}
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	var o opener
-	var d dialect
-	var err error
-	switch scheme {
-	case "sqlite":
-		d = dialectSQLite
-		o, err = s.openFile(ctx, strings.TrimPrefix(rest, "//"))
-	case "postgres", "postgresql":
-		d = dialectPostgres
-		o, err = opened(postgres.Open(ctx, postgres.Config{URL: s.config.URL, Log: s.config.Log, Probe: s.probe()}))
-	case "mysql", "mariadb":
-		d = dialectMariaDB
-		o, err = opened(mariadb.Open(ctx, mariadb.Config{URL: s.config.URL, Log: s.config.Log, Probe: s.probe()}))
-	default:
-		err = errURL
-	}
+	o, d, err := s.connect(ctx)
 	if err != nil {
 		return err
 	}
 	s.engine = o
-	return s.start(ctx, o, d)
-}
-
-var errURL = fault.New(fault.Invalid, "store_url",
-	"The store's address must begin with sqlite:, postgres: or mysql:.")
-
-// openFile takes the lock before anything touches the file.
-func (s *Store) openFile(ctx context.Context, path string) (opener, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return nil, fmt.Errorf("finding the database file: %w", err)
-	}
-	if s.lock, err = acquire(path + ".lock"); err != nil {
-		return nil, err
-	}
-	return opened(sqlite.Open(ctx, sqlite.Config{Path: path, Log: s.config.Log, Probe: s.probe(), Fatal: s.config.Fatal}))
-}
-
-// opened keeps a nil engine from becoming an opener that is not nil.
-func opened[E opener](e E, err error) (opener, error) {
-	if err != nil {
-		return nil, err
-	}
-	return e, nil
-}
-
-func (s *Store) probe() engine.Probe {
-	return engine.Probe{Took: s.config.Observe, Batched: s.config.ObserveBatch}
-}
-
-func (s *Store) start(ctx context.Context, o opener, d dialect) error {
-	if err := migrate(ctx, d, o.Migrator(), s.config.Log); err != nil {
+	if err := migrate(ctx, d, o.Migrator(), s.config.Log, latest); err != nil {
 		return err
 	}
 	if err := o.Start(ctx); err != nil {
@@ -88,9 +48,48 @@ func (s *Store) start(ctx context.Context, o opener, d dialect) error {
 	if err := s.check(ctx); err != nil {
 		return err
 	}
-	var background context.Context
-	background, s.stop = context.WithCancel(context.Background())
+	if err := s.Read(ctx, whole); err != nil {
+		return err
+	}
+	background, stop := context.WithCancel(context.Background())
+	s.stop = stop
 	s.tasks.start(background, s.trim)
 	s.tasks.start(background, s.seals)
 	return s.beginFollowing(ctx, background)
+}
+
+// connect opens the engine that the address asks for. A file's lock is taken before anything touches the file.
+func (s *Store) connect(ctx context.Context) (o opener, d dialect, err error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	c := s.config
+	probe := engine.Probe{Took: c.Observe, Batched: c.ObserveBatch}
+	scheme, rest, _ := strings.Cut(c.URL, ":")
+	switch scheme {
+	case "sqlite":
+		path, err := filepath.Abs(strings.TrimPrefix(rest, "//"))
+		if err != nil {
+			return nil, d, fmt.Errorf("finding the database file: %w", err)
+		}
+		if s.lock, err = acquire(path + ".lock"); err != nil {
+			return nil, d, err
+		}
+		o, err = opened(sqlite.Open(ctx, sqlite.Config{Path: path, Log: c.Log, Probe: probe, Fatal: c.Fatal}))
+		return o, dialectSQLite, err
+	case "postgres", "postgresql":
+		o, err = opened(postgres.Open(ctx, postgres.Config{URL: c.URL, Log: c.Log, Probe: probe}))
+		return o, dialectPostgres, err
+	case "mysql", "mariadb":
+		o, err = opened(mariadb.Open(ctx, mariadb.Config{URL: c.URL, Log: c.Log, Probe: probe}))
+		return o, dialectMariaDB, err
+	}
+	return nil, d, errURL
+}
+
+// opened keeps a nil engine from becoming an opener that is not nil.
+func opened[E opener](e E, err error) (opener, error) {
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
 }

@@ -47,6 +47,9 @@ type Config struct {
 	ObserveBatch func(writes int)
 	// Fatal is called when a sync failed and nobody knows what is on the disk. It must not return; nil logs and exits.
 	Fatal func(error)
+	// Restored runs in the last transaction of a Restore, with the time that the backup was taken (UTC milliseconds):
+	// rooms raise there what must not fall back, such as CRL numbers.
+	Restored func(tx *Tx, takenAt int64) error
 	// Sign signs the head of the audit chain; nil leaves heads unsigned until SetSigner.
 	Sign Sign
 }

@@ -22,6 +22,11 @@ type Engine interface {
 	Write(ctx context.Context, level Durability, work Work) error
 	// Read runs fn on one consistent snapshot. A statement that writes fails.
 	Read(ctx context.Context, fn func(Session) error) error
+	// Export runs fn on one consistent snapshot for as long as it takes, without holding up writers, and gives it the
+	// tables there are. Only ctx bounds it.
+	Export(ctx context.Context, fn func(Session, []Table) error) error
+	// Tables gives the tables there are, in the order of their names.
+	Tables(session Session) ([]Table, error)
 	// Append stores one row of h, batched with the rows of other callers, and returns when the row's outcome is
 	// committed and synced. row has a value of the right kind for each column and is not kept.
 	Append(ctx context.Context, h *Hot, row []any) (Appended, error)
@@ -71,6 +76,13 @@ type Session interface {
 	Query(query string, args []any) (*sql.Rows, error)
 	// InsertNew runs an INSERT that is not an error when a unique key exists already; it reports whether a row went in.
 	InsertNew(query string, args []any) (inserted bool, err error)
+}
+
+// A Table is a table of the database as its catalogue has it.
+type Table struct {
+	Name    string
+	Columns []Column // without the position column
+	Ordered bool     // it has a position column
 }
 
 // Durability says what a commit survives.

@@ -145,6 +145,8 @@ var dialect = pool.Dialect{
 	Judge:     judge,
 	Explain:   explain,
 	Snapshot:  sql.LevelRepeatableRead,
+	Tables:    tables,
+	Unbound:   []string{"SET SESSION max_statement_time = 0", "SET SESSION net_write_timeout = 3600"},
 	Committed: func(err error) bool { return judge(err) == pool.Final },
 }
 

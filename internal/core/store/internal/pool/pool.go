@@ -10,6 +10,7 @@ package pool
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"math/rand/v2"
 	"time"
@@ -44,7 +45,9 @@ type Dialect struct {
 	Judge     func(error) Verdict                                                  // of errors that are not nil
 	Explain   func(error) error                                                    // turns the server's refusals into faults; values are not in its text
 	Snapshot  sql.IsolationLevel                                                   // what gives a reader one consistent view
-	Committed func(commit error) (undone bool)                                     // whether a failed COMMIT surely did not happen
+	Tables    func(s engine.Session) ([]engine.Table, error)
+	Unbound   []string                         // statements that free a session from bounds on its statements
+	Committed func(commit error) (undone bool) // whether a failed COMMIT surely did not happen
 }
 
 // Pool runs closures. Make it with its fields; call Init once.
@@ -163,6 +166,34 @@ func (p *Pool) Read(ctx context.Context, fn func(engine.Session) error) error {
 	p.Probe.Took(engine.PoolWait, time.Since(start))
 	err = fn(&Session{ctx: ctx, tx: tx, dialect: &p.Dialect})
 	_ = tx.Rollback() // nothing to keep; a lost connection has shown itself in err
+	return p.explain(ctx, err)
+}
+
+// Export is engine.Engine's. Its connection has no bound on statements and is not used again.
+func (p *Pool) Export(ctx context.Context, fn func(engine.Session, []engine.Table) error) (err error) {
+	conn, err := p.DB.Conn(ctx)
+	if err != nil {
+		return p.explain(ctx, err)
+	}
+	defer func() {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // keeps it out of the pool
+		_ = conn.Close()
+	}()
+	for _, statement := range p.Dialect.Unbound {
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			return p.explain(ctx, err)
+		}
+	}
+	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: p.Dialect.Snapshot, ReadOnly: true})
+	if err != nil {
+		return p.explain(ctx, err)
+	}
+	s := &Session{ctx: ctx, tx: tx, dialect: &p.Dialect}
+	tables, err := p.Dialect.Tables(s)
+	if err == nil {
+		err = fn(s, tables)
+	}
+	_ = tx.Rollback() // nothing to keep
 	return p.explain(ctx, err)
 }
 

@@ -97,6 +97,8 @@ var dialect = pool.Dialect{
 	Judge:     judge,
 	Explain:   explain,
 	Snapshot:  sql.LevelRepeatableRead,
+	Tables:    tables,
+	Unbound:   []string{"SET statement_timeout = 0", "SET idle_in_transaction_session_timeout = 0"},
 	Committed: undone,
 }
 

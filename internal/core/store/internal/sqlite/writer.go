@@ -29,6 +29,7 @@ type writer struct {
 	gone    bool              // set by the rollback hook: the whole transaction has ended
 	plans   map[*engine.Hot]*plan
 
+	chores  chan chore // run between transactions
 	waiting atomic.Int64
 	oldest  atomic.Int64  // Unix nanoseconds of the oldest job not yet committed, 0 when idle
 	closing chan struct{} // closed: take nothing more, finish what is queued
@@ -46,6 +47,7 @@ func newWriter(ctx context.Context, e *Engine) (*writer, error) {
 		session: &session{ctx: context.Background(), conn: conn, prepared: map[string]*sql.Stmt{}},
 		queues:  [2]chan *job{make(chan *job, queueMax), make(chan *job, queueMax)},
 		plans:   map[*engine.Hot]*plan{},
+		chores:  make(chan chore),
 		closing: make(chan struct{}),
 		stopped: make(chan struct{}),
 	}
@@ -103,6 +105,8 @@ func (w *writer) run() {
 			w.serve(j, engine.Synced)
 		case j := <-w.queues[engine.Written]:
 			w.serve(j, engine.Written)
+		case c := <-w.chores:
+			c.done <- c.run(w.session.conn)
 		case <-w.closing:
 			w.drain()
 			return
