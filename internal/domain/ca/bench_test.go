@@ -1,0 +1,65 @@
+package ca
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"chancery/internal/base/id"
+)
+
+// BenchmarkIssueAgent is a durable agent certificate on SQLite from 64 goroutines: a signature and a row, without the
+// verification of the evidence.
+func BenchmarkIssueAgent(b *testing.B) {
+	w := newWorld(b)
+	person := id.New(id.Person, w.now())
+	principal := w.principal(b, person)
+	agents := make([]string, 64)
+	for n := range agents {
+		agents[n] = id.New(id.Agent, w.now())
+	}
+	var turn atomic.Int64
+	b.ReportAllocs()
+	b.SetParallelism(32)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			n := turn.Add(1)
+			if _, err := w.IssueAgent(b.Context(), w.order(b, principal, person, agents[n%64], "")); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "certs/s")
+}
+
+// BenchmarkIssue is the same for ordinary certificates.
+func BenchmarkIssue(b *testing.B) {
+	w := newWorld(b)
+	o := serverOrder(b, "dns:a.example.org")
+	b.ReportAllocs()
+	b.SetParallelism(32)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := w.Issue(b.Context(), o); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "certs/s")
+}
+
+// BenchmarkOCSP is an answer from memory (figures.md C8).
+func BenchmarkOCSP(b *testing.B) {
+	w := newWorld(b)
+	leaf := w.certificate(b, serverOrder(b, "dns:a.example.org"))
+	question := ocspQuestion(b, must(w.authority(b.Context(), "machines")).issuer, leaf.Serial, 3, -1)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := w.OCSP(b.Context(), question); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
