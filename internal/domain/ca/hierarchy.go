@@ -1,6 +1,7 @@
 package ca
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/x509"
@@ -34,20 +35,20 @@ type Config struct {
 	OCSPLifetime time.Duration
 	// StatusesMax bounds the certificates whose status is kept in memory, about 1 KB each. Default 32,768.
 	StatusesMax int
+	// Keep is how long ordinary certificates stay stored after they expired. Default 365 days.
+	Keep time.Duration
+	// KeepAgents is the same for agent certificates, of which a large company makes a hundred gigabytes a day. Default 24 h.
+	KeepAgents time.Duration
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
 
 func (c Config) withDefaults() Config {
-	if c.CRLLifetime <= 0 {
-		c.CRLLifetime = 24 * time.Hour
-	}
-	if c.OCSPLifetime <= 0 {
-		c.OCSPLifetime = time.Hour
-	}
-	if c.StatusesMax <= 0 {
-		c.StatusesMax = 32 << 10
-	}
+	c.CRLLifetime = cmp.Or(max(c.CRLLifetime, 0), day*time.Second)
+	c.OCSPLifetime = cmp.Or(max(c.OCSPLifetime, 0), time.Hour)
+	c.Keep = cmp.Or(max(c.Keep, 0), 365*day*time.Second)
+	c.KeepAgents = cmp.Or(max(c.KeepAgents, 0), day*time.Second)
+	c.StatusesMax = cmp.Or(max(c.StatusesMax, 0), 32<<10)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -110,6 +111,11 @@ func New(ctx context.Context, db *store.Store, keys *keyring.Ring, c Config) (*H
 	}
 	if _, err := name.Of(name.DNS, c.TrustDomain); c.TrustDomain != "" && err != nil {
 		return nil, err
+	}
+	for _, hot := range []*store.Hot{hotCertificate, hotAgent} {
+		if err := db.Register(hot); err != nil {
+			return nil, err
+		}
 	}
 	h.records = store.NewMemo(db, "certificate", h.config.StatusesMax, h.loadRecord)
 	changed := func(store.Change) { h.wanted.Add(1) }

@@ -179,3 +179,41 @@ func TestRunIndexesNamesAndRecalls(t *testing.T) {
 		t.Error("what was stored is not recalled")
 	}
 }
+
+// TestRetire: what expired long ago goes, with its names; what is kept stays.
+func TestRetire(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		person, agent := id.New(id.Person, w.now()), id.New(id.Agent, w.now())
+		principal := w.principal(t, person)
+		leaf := w.agent(t, w.order(t, principal, person, agent, ""))
+		server := w.certificate(t, serverOrder(t, "dns:a.example.org"))
+		w.clock.advance(48 * time.Hour)
+		if err := w.tend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct {
+			after         time.Duration
+			agent, server int
+		}{{0, 0, 1}, {2 * 365 * 24 * time.Hour, 0, 0}} {
+			w.clock.advance(step.after)
+			if err := w.Retire(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if a, s := w.find(t, Query{Serial: leaf.Serial}), w.find(t, Query{Serial: server.Serial}); len(a) != step.agent || len(s) != step.server {
+				t.Errorf("after %s: %d agent and %d server certificates", step.after, len(a), len(s))
+			}
+		}
+		if found := w.find(t, Query{Name: "a.example.org"}); len(found) != 0 {
+			t.Errorf("found by name after it was retired: %v", serials(found))
+		}
+		var names int
+		err := w.db.Read(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.One([]any{&names}, "SELECT COUNT(*) FROM certificate_name")
+			return err
+		})
+		if err != nil || names != 0 {
+			t.Errorf("%d names left, %v", names, err)
+		}
+	})
+}

@@ -66,11 +66,12 @@ CREATE INDEX IF NOT EXISTS standing_principal_serial ON standing (principal_seri
 
 -- Names of ordinary certificates by their SHA-256, filled behind the inserts; name_mark says how far.
 CREATE TABLE IF NOT EXISTS certificate_name (
-	digest VARBINARY(32) NOT NULL,
-	serial VARBINARY(20) NOT NULL,
+	digest    VARBINARY(32) NOT NULL,
+	serial    VARBINARY(20) NOT NULL,
 	not_after BIGINT NOT NULL,
 	PRIMARY KEY (digest, serial)
 ) ENGINE=InnoDB;
+CREATE INDEX IF NOT EXISTS certificate_name_end ON certificate_name (not_after);
 CREATE TABLE IF NOT EXISTS name_mark (
 	id     BIGINT NOT NULL PRIMARY KEY,
 	serial VARBINARY(20) NOT NULL

@@ -26,6 +26,7 @@ CREATE TABLE certificate (
 	not_after  BIGINT NOT NULL,
 	der        BYTEA NOT NULL
 );
+CREATE INDEX certificate_xact ON certificate (xact);
 CREATE UNIQUE INDEX certificate_serial ON certificate (serial);
 CREATE INDEX certificate_key ON certificate (key_hash);
 CREATE INDEX certificate_owner ON certificate (owner) WHERE owner <> '';
@@ -47,6 +48,7 @@ CREATE TABLE agent_certificate (
 	not_after        BIGINT NOT NULL,
 	der              BYTEA NOT NULL
 );
+CREATE INDEX agent_certificate_xact ON agent_certificate (xact);
 CREATE UNIQUE INDEX agent_certificate_serial ON agent_certificate (serial);
 CREATE UNIQUE INDEX agent_certificate_evidence ON agent_certificate (signed_at, nonce);
 CREATE UNIQUE INDEX agent_certificate_request ON agent_certificate (agent, request);
@@ -65,11 +67,12 @@ CREATE INDEX standing_principal_serial ON standing (principal_serial);
 
 -- Names of ordinary certificates by their SHA-256, filled behind the inserts; name_mark says how far.
 CREATE TABLE certificate_name (
-	digest BYTEA NOT NULL,
-	serial BYTEA NOT NULL,
+	digest    BYTEA NOT NULL,
+	serial    BYTEA NOT NULL,
 	not_after BIGINT NOT NULL,
 	PRIMARY KEY (digest, serial)
 );
+CREATE INDEX certificate_name_end ON certificate_name (not_after);
 CREATE TABLE name_mark (
 	id     BIGINT NOT NULL PRIMARY KEY,
 	serial BYTEA NOT NULL

@@ -65,11 +65,12 @@ CREATE INDEX standing_principal_serial ON standing (principal_serial);
 
 -- Names of ordinary certificates by their SHA-256, filled behind the inserts; name_mark says how far.
 CREATE TABLE certificate_name (
-	digest BLOB NOT NULL,
-	serial BLOB NOT NULL,
+	digest    BLOB NOT NULL,
+	serial    BLOB NOT NULL,
 	not_after BIGINT NOT NULL,
 	PRIMARY KEY (digest, serial)
 );
+CREATE INDEX certificate_name_end ON certificate_name (not_after);
 CREATE TABLE name_mark (
 	id     BIGINT NOT NULL PRIMARY KEY,
 	serial BLOB NOT NULL
