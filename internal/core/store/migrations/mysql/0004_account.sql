@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS account_token (
     narrowed    BIGINT        NOT NULL, -- 1: only the permissions named here
     permissions VARCHAR(1024) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, -- separated by commas
     created_at  BIGINT        NOT NULL,
-    expires_at  BIGINT        NOT NULL, -- 0: never
+    expires_at  BIGINT        NOT NULL, -- beyond every time: never
     INDEX account_token_account (account, id)
 ) ENGINE=InnoDB;
 
@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS account_key (
     account     VARCHAR(64)   CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     label       VARCHAR(256)  CHARACTER SET utf8mb4 NOT NULL,
     created_at  BIGINT        NOT NULL,
-    expires_at  BIGINT        NOT NULL, -- 0: never
+    expires_at  BIGINT        NOT NULL, -- beyond every time: never
     INDEX account_key_account (account)
 ) ENGINE=InnoDB;
 

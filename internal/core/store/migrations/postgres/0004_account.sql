@@ -22,7 +22,7 @@ CREATE TABLE account_token (
     narrowed    BIGINT NOT NULL, -- 1: only the permissions named here
     permissions TEXT   NOT NULL, -- separated by commas
     created_at  BIGINT NOT NULL,
-    expires_at  BIGINT NOT NULL  -- 0: never
+    expires_at  BIGINT NOT NULL  -- beyond every time: never
 );
 CREATE INDEX account_token_account ON account_token (account, id);
 
@@ -31,7 +31,7 @@ CREATE TABLE account_key (
     account     TEXT COLLATE "C" NOT NULL,
     label       TEXT   NOT NULL,
     created_at  BIGINT NOT NULL,
-    expires_at  BIGINT NOT NULL  -- 0: never
+    expires_at  BIGINT NOT NULL  -- beyond every time: never
 );
 CREATE INDEX account_key_account ON account_key (account);
 
