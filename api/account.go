@@ -60,6 +60,7 @@ type Token struct {
 type Binding struct {
 	Account string `json:"account" maxLength:"64"`
 	KeyHash string `json:"key_hash" maxLength:"64" doc:"SHA-256 of the SubjectPublicKeyInfo, hexadecimal"`
+	Note    string `json:"note,omitempty" maxLength:"128"`
 }
 
 // A Caller is who the server takes the caller for.
@@ -85,7 +86,8 @@ type AuditLine struct {
 type Health struct {
 	Status   string          `json:"status" enum:"ok,degraded"`
 	Version  string          `json:"version"`
-	Database string          `json:"database"`
+	Waiting  int             `json:"waiting" doc:"writes that wait for their commit"`
+	Epoch    int64           `json:"epoch" doc:"how often this store was restored from a backup"`
 	Settings []HealthSetting `json:"durability"`
 	Notes    []string        `json:"notes,omitempty"`
 }

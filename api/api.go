@@ -58,7 +58,7 @@ type Issued struct {
 	Serial    string    `json:"serial"`
 	PEM       string    `json:"certificate"`
 	Chain     string    `json:"chain" doc:"the certificates above it, without the root"`
-	Principal string    `json:"principal,omitempty" doc:"of an agent certificate: the principal's certificate"`
+	Principal string    `json:"principal,omitempty" doc:"of an agent certificate: the principal's certificate and the one above it"`
 	NotBefore time.Time `json:"not_before"`
 	NotAfter  time.Time `json:"not_after"`
 	Again     bool      `json:"again,omitempty" doc:"it was issued before for the same evidence and key"`
@@ -89,4 +89,10 @@ type NewAuthority struct {
 	Subject string `json:"subject,omitempty" maxLength:"200" doc:"common name; default: made from the name"`
 	KeyKind string `json:"key_kind,omitempty" enum:"p256,p384,ed25519,rsa2048,rsa3072,rsa4096"`
 	Years   int    `json:"years,omitempty" minimum:"0" maximum:"20"`
+}
+
+// A RenewRequest asks for the same certificate for a new time.
+type RenewRequest struct {
+	Request     string `json:"csr,omitempty" maxLength:"32768" doc:"PKCS#10 certificate request in PEM, for a new key; absent for the same key"`
+	LifetimeSec int    `json:"lifetime_sec,omitempty" minimum:"0"`
 }

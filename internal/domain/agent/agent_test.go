@@ -191,7 +191,7 @@ func newWorld(t *testing.T, standing bool) *world {
 	w := &world{t: t, clock: time.Now().UTC().Truncate(time.Second), personKey: newKey(t), agentKey: newKey(t)}
 	now := func() time.Time { return w.clock }
 	w.authority = newAuthority(t, now)
-	w.Registry = agent.New(storetest.Open(t), w.authority, people{disabled: "per_disabled"}, &keys{held: map[string]crypto.Signer{}}, agent.Config{TrustDomain: "corp.example"}, now)
+	w.Registry = agent.New(storetest.Open(t), w.authority, people{disabled: "per_disabled"}, &keys{held: map[string]crypto.Signer{}}, agent.Config{Realm: "corp.example"}, now)
 	w.person = id.New(id.Person, w.clock)
 	w.admin = who.With(t.Context(), who.Caller{Kind: who.Operator, Permissions: who.Permissions()})
 	w.self = who.With(t.Context(), who.Caller{Kind: who.Person, ID: w.person, Permissions: who.Set{who.AgentOwn, who.DelegationOwn}})
@@ -491,7 +491,7 @@ func TestListsGiveEachLastingRowOnce(t *testing.T) {
 func FuzzIssue(f *testing.F) {
 	f.Add([]byte("-----BEGIN CERTIFICATE REQUEST-----"), []byte{0x30, 0})
 	f.Fuzz(func(t *testing.T, csr, identity []byte) {
-		r := agent.New(storetest.Open(t), nil, nil, nil, agent.Config{TrustDomain: "corp.example"}, time.Now)
+		r := agent.New(storetest.Open(t), nil, nil, nil, agent.Config{Realm: "corp.example"}, time.Now)
 		ctx := who.With(t.Context(), who.Caller{Kind: who.Service, Permissions: who.Set{who.AgentIssue}})
 		if _, err := r.Issue(ctx, csr, identity); fault.KindOf(err) == fault.Internal {
 			t.Errorf("hostile bytes gave %v, want a refusal", err)

@@ -57,3 +57,12 @@ func names(pattern, permission string) bool {
 	prefix, wild := strings.CutSuffix(pattern, "*")
 	return pattern == permission || (wild && strings.HasPrefix(permission, prefix))
 }
+
+// Owner gives the person who answers for an agent; for authenticating, not for showing.
+func (r *Registry) Owner(ctx context.Context, agentID string) (string, error) {
+	a, found, err := r.agents.Get(ctx, agentID)
+	if err == nil && !found {
+		err = fault.New(fault.Unauthenticated, "agent_unknown", "no agent %.40q is registered", agentID)
+	}
+	return a.Owner, err
+}

@@ -22,6 +22,7 @@ func (r *Registry) Issue(ctx context.Context, csr, identity []byte) (Certificate
 	if err := r.mayHandIn(ctx); err != nil {
 		return Certificate{}, err
 	}
+	start := time.Now()
 	req, err := readRequest(csr)
 	if err != nil {
 		return Certificate{}, err
@@ -33,14 +34,17 @@ func (r *Registry) Issue(ctx context.Context, csr, identity []byte) (Certificate
 	if err != nil {
 		return Certificate{}, err
 	}
+	r.conf.Observe("parse", time.Since(start))
 	signed := aic.Authorization.Timestamp
 	if age := r.now().Sub(signed); age.Abs() > r.conf.Skew {
 		return r.issuedBefore(ctx, req, aic, age)
 	}
+	start = time.Now()
 	o, err := r.order(ctx, req, aic, identity)
 	if err != nil {
 		return Certificate{}, err
 	}
+	r.conf.Observe("verify", time.Since(start))
 	return r.issue(ctx, o)
 }
 
@@ -113,7 +117,7 @@ func (r *Registry) order(ctx context.Context, req request, aic *agentcert.AIC, i
 		return Order{}, fault.New(fault.Denied, "da_signature_invalid", "the delegation authorization is not signed by %s for this agent and this key", p.UID.Identifier).Because(err)
 	}
 	return Order{
-		Agent: a.ID, Name: a.Name, URI: r.spiffe(a.ID), SPKI: req.spki, AIC: identity,
+		Agent: a.ID, Name: a.Name, SPKI: req.spki, AIC: identity,
 		Lifetime:    min(aic.Authorization.Lifetime, time.Duration(d.LifetimeSec)*time.Second, r.conf.Lifetime),
 		NotAfterMax: earliest(p.NotAfter, d.Until), SignedAt: aic.Authorization.Timestamp, Nonce: aic.Authorization.Nonce,
 		Delegation: d.ID, Principal: p.Person, PrincipalSerial: p.Serial, PrincipalDER: p.Certificate, Request: hex.EncodeToString(aic.Authorization.Nonce),
@@ -125,10 +129,6 @@ func earliest(a, b time.Time) time.Time {
 		return a
 	}
 	return b
-}
-
-func (r *Registry) spiffe(agent string) string {
-	return "spiffe://" + r.conf.TrustDomain + "/agent/" + agent
 }
 
 // enrolled gives an agent with the delegation that it works under, both live.

@@ -107,7 +107,7 @@ func (r *Registry) standingOrder(ctx context.Context, a Agent, d Delegation, spk
 		return Order{}, fmt.Errorf("encode agent identity: %w", err)
 	}
 	return Order{
-		Agent: a.ID, Name: a.Name, URI: r.spiffe(a.ID), SPKI: spki, AIC: der, Lifetime: lifetime, NotAfterMax: earliest(p.NotAfter, d.Until),
+		Agent: a.ID, Name: a.Name, SPKI: spki, AIC: der, Lifetime: lifetime, NotAfterMax: earliest(p.NotAfter, d.Until),
 		SignedAt: aic.Authorization.Timestamp, Nonce: aic.Authorization.Nonce, Delegation: d.ID, Principal: p.Person,
 		PrincipalSerial: p.Serial, PrincipalDER: p.Certificate, Request: hex.EncodeToString(aic.Authorization.Nonce),
 	}, nil

@@ -123,20 +123,29 @@ func certificate(r *rest.Request, c agent.Certificate, err error) (*rest.Answer,
 	case rest.TypeCertificate:
 		return &rest.Answer{Type: wanted, Body: c.DER}, nil
 	case rest.TypeChain:
-		return &rest.Answer{Type: wanted, Body: []byte(encodePEM(c.DER) + encodePEM(c.Issuer) + encodePEM(c.Principal))}, nil
+		return &rest.Answer{Type: wanted, Body: []byte(encodePEM(c.DER, c.Issuer) + beside(c))}, nil
 	}
 	return &rest.Answer{JSON: issued(c)}, nil
 }
 
 func issued(c agent.Certificate) api.Issued {
 	return api.Issued{
-		Serial: c.Serial, PEM: encodePEM(c.DER), Chain: encodePEM(c.Issuer), Principal: encodePEM(c.Principal), NotBefore: c.NotBefore, NotAfter: c.NotAfter, Again: c.Again,
+		Serial: c.Serial, PEM: encodePEM(c.DER), Chain: encodePEM(c.Issuer), Principal: beside(c), NotBefore: c.NotBefore, NotAfter: c.NotAfter, Again: c.Again,
 	}
 }
 
-func encodePEM(der []byte) string {
-	if len(der) == 0 {
+// beside gives what a verifier of an agent certificate needs next to its chain: the principal's.
+func beside(c agent.Certificate) string {
+	if c.Principal == nil {
 		return ""
 	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	return encodePEM(c.Principal, c.PrincipalIssuer)
+}
+
+func encodePEM(ders ...[]byte) string {
+	var out []byte
+	for _, der := range ders {
+		out = append(out, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	return string(out)
 }

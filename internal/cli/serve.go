@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"chancery/internal/base/fault"
+	"chancery/internal/server"
+)
+
+func (t *terminal) serve() *cobra.Command {
+	return t.settings(&cobra.Command{
+		Use: "serve", Short: "Run the server until it is interrupted", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := t.open(cmd.Context(), false)
+			if err != nil {
+				return err
+			}
+			return t.run(cmd.Context(), s)
+		},
+	})
+}
+
+func (t *terminal) initialize() *cobra.Command {
+	return t.settings(&cobra.Command{
+		Use: "init", Short: "Make a data directory with a root and issuing authorities", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := t.open(cmd.Context(), true)
+			if err != nil {
+				return err
+			}
+			defer t.close(s)
+			return t.establish(cmd.Context(), s)
+		},
+	})
+}
+
+// configure reads the configuration of the data directory with what the command line sets.
+func (t *terminal) configure() (server.Config, error) {
+	flags := map[string]string{}
+	for _, s := range t.set {
+		name, value, ok := strings.Cut(s, "=")
+		if !ok {
+			return server.Config{}, usageError{fmt.Errorf("--set %s: want name=value", s)}
+		}
+		flags[name] = value
+	}
+	c, _, err := server.Configure(t.data, os.Environ(), flags)
+	return c, err
+}
+
+// open opens the data directory and takes its lock. With fresh it makes one where there is none.
+func (t *terminal) open(ctx context.Context, fresh bool) (*server.Server, error) {
+	c, err := t.configure()
+	if err != nil {
+		return nil, err
+	}
+	if fresh {
+		if err := os.MkdirAll(t.data, 0o700); err != nil {
+			return nil, fmt.Errorf("make the data directory: %w", err)
+		}
+	}
+	if _, err := os.Stat(t.data); err != nil {
+		return nil, fault.New(fault.NotFound, "data_missing", "there is no data directory %s", t.data).WithHint("`chancery init` makes one; `chancery quickstart` makes one and shows everything at work")
+	}
+	passphrase, err := t.passphrase(c, fresh)
+	if err != nil {
+		return nil, err
+	}
+	log, err := t.logger(c)
+	if err != nil {
+		return nil, err
+	}
+	// A thread that waits for a disk keeps its processor, so two more keep both cores busy.
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(runtime.NumCPU() + 2)
+	}
+	return server.New(ctx, c, passphrase, log)
+}
+
+func (t *terminal) passphrase(c server.Config, fresh bool) ([]byte, error) {
+	passphrase, err := c.FindPassphrase(fresh)
+	in, isFile := t.in.(*os.File)
+	if fault.CodeOf(err) != "passphrase_missing" || !isFile || !term.IsTerminal(int(in.Fd())) {
+		return passphrase, err
+	}
+	fmt.Fprint(t.err, "Passphrase of the keyring: ")
+	passphrase, err = term.ReadPassword(int(in.Fd()))
+	fmt.Fprintln(t.err)
+	return passphrase, err
+}
+
+func (t *terminal) logger(c server.Config) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
+		return nil, fault.New(fault.Invalid, "config_invalid", "log.level is %q; it is debug, info, warn or error", c.Log.Level)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if c.Log.Format == "json" {
+		return slog.New(slog.NewJSONHandler(t.err, options)), nil
+	}
+	return slog.New(slog.NewTextHandler(t.err, options)), nil
+}
+
+// establish makes what every installation has, and says what the first administrator needs.
+func (t *terminal) establish(ctx context.Context, s *server.Server) error {
+	if err := s.Prepare(ctx); err != nil {
+		return err
+	}
+	root, err := s.Authority.Authority(ctx, server.Root)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(t.rootPath(), encodeCertificate(root.Certificate), 0o644); err != nil {
+		return fmt.Errorf("write the root certificate: %w", err)
+	}
+	t.say("Root certificate: %s", t.rootPath())
+	code, err := s.Accounts.NewSetupCode(server.AsOperator(ctx), 24*time.Hour)
+	if fault.CodeOf(err) == "setup_done" {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	t.say("One-time setup code for the first administrator: %s", code)
+	t.say("  chancery setup --name NAME   (asks for the code; it ends in a day)")
+	return nil
+}
+
+func (t *terminal) rootPath() string { return filepath.Join(t.data, "root.pem") }
+
+// run serves until the context ends.
+func (t *terminal) run(ctx context.Context, s *server.Server) error {
+	defer t.close(s)
+	return s.Run(ctx)
+}
+
+// close frees the data directory, whatever became of the command's own context.
+func (t *terminal) close(s *server.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := s.Close(ctx); err != nil {
+		fmt.Fprintf(t.err, "chancery: closing: %v\n", err)
+	}
+}

@@ -1,0 +1,67 @@
+// Package adminapi is the HTTP face of the installation itself: accounts, tokens, bound keys, the first administrator,
+// the audit, backups and health.
+//
+// It translates between the bodies of package api and the rooms below, and decides nothing.
+package adminapi
+
+import (
+	"context"
+	"net/http"
+
+	"chancery/api"
+	"chancery/internal/base/who"
+	"chancery/internal/core/store"
+	"chancery/internal/domain/account"
+	"chancery/internal/edge/rest"
+)
+
+// Register declares the routes of administration.
+func Register(a *rest.API, accounts *account.Directory, db *store.Store, version string) {
+	f := face{accounts, db, version}
+	f.setup(a)
+	f.directory(a)
+	f.tokens(a)
+	f.bindings(a)
+	f.audit(a)
+	f.state(a)
+}
+
+type face struct {
+	accounts *account.Directory
+	db       *store.Store
+	version  string
+}
+
+type (
+	body[T any] struct{ Body T }
+	named       struct {
+		ID string `path:"id" maxLength:"64"`
+	}
+)
+
+func answer[T any](v T, err error) (*body[T], error) {
+	if err != nil {
+		return nil, err
+	}
+	return &body[T]{v}, nil
+}
+
+var tag = []string{"administration"}
+
+func (f face) setup(a *rest.API) {
+	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/setup", Permission: who.Public, Status: http.StatusCreated, Tags: tag, Summary: "Make the first administrator with the one-time setup code",
+		Description: "The answer holds an API token, shown this once."},
+		func(ctx context.Context, in *body[api.SetupRequest]) (*body[api.Token], error) {
+			_, token, secret, err := f.accounts.SetUp(ctx, in.Body.Code, account.Spec{Name: in.Body.Name}, account.TokenSpec{Label: "setup"})
+			return answer(wireToken(token, secret), err)
+		})
+	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/whoami", Permission: who.Public, Tags: tag, Summary: "Say who the caller is taken for"},
+		func(ctx context.Context, _ *struct{}) (*body[api.Caller], error) {
+			caller := who.From(ctx)
+			out := api.Caller{Kind: caller.Kind.String(), ID: caller.ID, Name: caller.Name, Permissions: []string{}, Authorities: caller.Authorities}
+			for _, p := range caller.Permissions {
+				out.Permissions = append(out.Permissions, string(p))
+			}
+			return answer(out, nil)
+		})
+}

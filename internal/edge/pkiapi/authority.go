@@ -1,0 +1,73 @@
+package pkiapi
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"net/http"
+	"time"
+
+	"chancery/api"
+	"chancery/internal/base/key"
+	"chancery/internal/base/who"
+	"chancery/internal/domain/ca"
+	"chancery/internal/edge/rest"
+)
+
+type byName struct {
+	Name string `path:"name" maxLength:"64"`
+}
+
+func (f face) authorities(a *rest.API) {
+	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/authorities", Permission: who.AuthorityRead, Tags: tag, Summary: "List authorities"},
+		func(ctx context.Context, _ *struct{}) (*body[rest.Page[api.Authority]], error) {
+			all, err := f.ca.Authorities(ctx)
+			items := make([]api.Authority, len(all))
+			for i, authority := range all {
+				items[i] = f.authority(authority)
+			}
+			return answer(rest.NewPage(items, ""), err)
+		})
+	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/authorities/{name}", Permission: who.AuthorityRead, Tags: tag, Summary: "Show an authority"},
+		func(ctx context.Context, in *byName) (*body[api.Authority], error) {
+			found, err := f.ca.Authority(ctx, in.Name)
+			return answer(f.authority(found), err)
+		})
+	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/authorities", Permission: who.AuthorityManage, Status: http.StatusCreated, Tags: tag, Summary: "Make an issuing authority"},
+		func(ctx context.Context, in *body[api.NewAuthority]) (*body[api.Authority], error) {
+			made, err := f.ca.Create(ctx, ca.Spec{
+				Name: in.Body.Name, Parent: cmp.Or(in.Body.Issuer, "root"), Subject: ca.Subject{CommonName: cmp.Or(in.Body.Subject, in.Body.Name)},
+				Kind: key.Kind(in.Body.KeyKind), Lifetime: time.Duration(in.Body.Years) * 365 * 24 * time.Hour,
+			})
+			return answer(f.authority(made), err)
+		})
+	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/profiles", Permission: who.AuthorityRead, Tags: tag, Summary: "List profiles"},
+		func(ctx context.Context, _ *struct{}) (*body[rest.Page[ca.Profile]], error) {
+			all, err := f.ca.Profiles(ctx)
+			return answer(rest.NewPage(all, ""), err)
+		})
+	rest.Route(a, rest.Operation{Method: http.MethodPut, Path: "/api/v1/profiles/{name}", Permission: who.ProfileManage, Tags: tag, Summary: "Save a profile",
+		Description: "A sample certificate has to pass the RFC lints before the profile counts."},
+		func(ctx context.Context, in *struct {
+			byName
+			Body ca.Profile
+		}) (*body[ca.Profile], error) {
+			in.Body.Name = in.Name
+			return answer(in.Body, f.ca.SaveProfile(ctx, in.Body))
+		})
+}
+
+func (f face) authority(a ca.Authority) api.Authority {
+	out := api.Authority{Name: a.Name, Issuer: a.Parent, NotBefore: a.NotBefore, NotAfter: a.NotAfter, Status: "good", PEM: encodePEM(a.Certificate)}
+	if cert, err := x509.ParseCertificate(a.Certificate); err == nil {
+		out.Subject = cert.Subject.String()
+		kind, _ := key.KindOf(cert.PublicKey)
+		out.KeyKind = string(kind)
+	}
+	if _, revoked := f.ca.Revoked("aut:" + a.Name); revoked {
+		out.Status = "revoked"
+	} else if time.Now().After(a.NotAfter) {
+		out.Status = "expired"
+	}
+	return out
+}

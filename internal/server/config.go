@@ -1,0 +1,152 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"chancery/internal/base/conf"
+	"chancery/internal/base/fault"
+	"chancery/internal/base/name"
+)
+
+// FileName is the configuration file in the data directory. It may be absent.
+const FileName = "chancery.json"
+
+// A Config is everything that an operator can set. The values in Defaults are what a fresh installation runs with.
+type Config struct {
+	Data   string       // the data directory; not a setting, since the file lies in it
+	Name   Name         `conf:"name"`
+	Store  Store        `conf:"store"`
+	Keys   Keys         `conf:"keys"`
+	Listen Listen       `conf:"listen"`
+	Limit  Limit        `conf:"limit"`
+	Agent  AgentLimits  `conf:"agent"`
+	Status StatusConfig `conf:"status"`
+	Log    LogConfig    `conf:"log"`
+}
+
+// Name says what the installation is called, in certificates and by its clients.
+type Name struct {
+	Hosts       []string `conf:"hosts" doc:"host names and addresses in the server's own certificate"`
+	TrustDomain string   `conf:"trust_domain" doc:"full DNS name of the realm of people and agents; SPIFFE ids are spiffe://trust_domain/agent/ID"`
+	PublicURL   string   `conf:"public_url" doc:"where relying parties fetch CRLs and ask OCSP; it stands in certificates. Empty leaves those addresses out"`
+}
+
+// Store says where everything is kept.
+type Store struct {
+	URL    conf.URL `conf:"url" doc:"sqlite:FILE, postgres://… or mysql://…; default: chancery.db in the data directory"`
+	Accept []string `conf:"accept" doc:"durability settings, by name, that are accepted although an acknowledged write may be lost"`
+}
+
+// Keys says how the keyring is opened.
+type Keys struct {
+	PassphraseFile string      `conf:"passphrase_file" doc:"file with the passphrase that seals private keys; default: passphrase in the data directory, if it is there"`
+	Passphrase     conf.Secret `conf:"passphrase" doc:"the passphrase itself; meant for the environment, not for the file"`
+}
+
+// Listen holds the addresses of the listeners, host:port each. An empty one is not listened on.
+type Listen struct {
+	HTTPS    string `conf:"https" doc:"API over TLS; never asks for a client certificate"`
+	MTLS     string `conf:"mtls" doc:"API over TLS with client certificates"`
+	Loopback string `conf:"loopback" doc:"API over plain HTTP, on a loopback address only"`
+	Public   string `conf:"public" doc:"OCSP, CRLs and authorities' certificates over plain HTTP"`
+	Private  string `conf:"private" doc:"metrics and profiles over plain HTTP; keep it private"`
+	Socket   string `conf:"socket" doc:"admin socket; default: admin.sock in the data directory"`
+	Profiles bool   `conf:"profiles" doc:"serve pprof with block and mutex profiles on the private listener"`
+}
+
+// Limit holds what the server bears before it refuses.
+type Limit struct {
+	Connections int           `conf:"connections" doc:"open connections"`
+	Memory      conf.Size     `conf:"memory" doc:"estimated memory of all admitted requests"`
+	Wait        conf.Duration `conf:"wait" doc:"longest expected wait of an admitted request; longer is refused with Retry-After"`
+	Rate        int           `conf:"rate" doc:"most admitted requests a second; 0 for no limit but the wait"`
+	Anonymous   int           `conf:"anonymous" doc:"requests a second from one address without credentials; 0 for no limit"`
+}
+
+// AgentLimits holds what bounds agents.
+type AgentLimits struct {
+	Lifetime   conf.Duration `conf:"lifetime" doc:"longest validity of an agent certificate, at most 1d"`
+	Skew       conf.Duration `conf:"skew" doc:"how far the time of a delegation authorization may be off"`
+	Invitation conf.Duration `conf:"invitation" doc:"validity of an enrolment token"`
+}
+
+// StatusConfig says how long status answers hold.
+type StatusConfig struct {
+	CRL  conf.Duration `conf:"crl" doc:"from thisUpdate to nextUpdate of a CRL"`
+	OCSP conf.Duration `conf:"ocsp" doc:"the same of an OCSP answer about certificates that are not agents'"`
+}
+
+// LogConfig says what is logged.
+type LogConfig struct {
+	Level  string `conf:"level" doc:"debug, info, warn or error"`
+	Format string `conf:"format" doc:"text or json"`
+}
+
+// Defaults gives the configuration of a fresh installation in a data directory.
+func Defaults(data string) Config {
+	return Config{
+		Data:   data,
+		Name:   Name{Hosts: []string{"localhost", "127.0.0.1", "::1"}, TrustDomain: "chancery.internal", PublicURL: "http://localhost:8080"},
+		Listen: Listen{HTTPS: ":8443", MTLS: ":8444", Loopback: "127.0.0.1:8080"},
+		Limit:  Limit{Connections: 16384, Memory: 64 << 20, Wait: conf.Duration(500 * time.Millisecond)},
+		Agent:  AgentLimits{Lifetime: conf.Duration(time.Hour), Skew: conf.Duration(30 * time.Second), Invitation: conf.Duration(time.Hour)},
+		Status: StatusConfig{CRL: conf.Duration(24 * time.Hour), OCSP: conf.Duration(time.Hour)},
+		Log:    LogConfig{Level: "info", Format: "text"},
+	}
+}
+
+// Configure lays the file of the data directory, the environment and flags over the defaults, and gives the result
+// with the origin of every value. What is not understood is refused, all of it at once.
+func Configure(data string, environ []string, flags map[string]string) (Config, []conf.Setting, error) {
+	c := Defaults(data)
+	file, err := os.ReadFile(filepath.Join(data, FileName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return c, nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	settings, err := conf.Load(&c, conf.Sources{FileName: FileName, File: file, Environ: environ, Flags: flags})
+	if err != nil {
+		return c, nil, err
+	}
+	return c, settings, c.check()
+}
+
+func (n Name) parse() (hosts []name.Name, err error) {
+	for _, text := range n.Hosts {
+		host, err := name.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		hosts = append(hosts, host)
+	}
+	return hosts, nil
+}
+
+func (c Config) check() error {
+	if c.Agent.Lifetime > conf.Duration(24*time.Hour) {
+		return fault.New(fault.Invalid, "config_invalid", "agent.lifetime is %v; agent certificates live a day at most", c.Agent.Lifetime)
+	}
+	if c.Log.Format != "text" && c.Log.Format != "json" {
+		return fault.New(fault.Invalid, "config_invalid", "log.format is %q; it is text or json", c.Log.Format)
+	}
+	return nil
+}
+
+func (c Config) storeURL() string {
+	return cmp.Or(c.Store.URL.Reveal(), "sqlite:"+filepath.Join(c.Data, "chancery.db"))
+}
+
+// SocketPath is where the admin socket of a data directory lies.
+func (c Config) SocketPath() string {
+	return cmp.Or(c.Listen.Socket, filepath.Join(c.Data, "admin.sock"))
+}
+
+// PassphrasePath is where the passphrase of a data directory lies, unless it is kept elsewhere.
+func (c Config) PassphrasePath() string {
+	return cmp.Or(c.Keys.PassphraseFile, filepath.Join(c.Data, "passphrase"))
+}

@@ -1,0 +1,151 @@
+// Package server wires the rooms together. New is the floor plan: the store at the bottom, keys on it, then the
+// domains, which meet only through the small interfaces in wire.go, then the protocols, then the listeners.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"chancery/internal/core/keyring"
+	"chancery/internal/core/store"
+	"chancery/internal/domain/account"
+	"chancery/internal/domain/agent"
+	"chancery/internal/domain/ca"
+	"chancery/internal/edge/adminapi"
+	"chancery/internal/edge/agentapi"
+	"chancery/internal/edge/front"
+	"chancery/internal/edge/pkiapi"
+	"chancery/internal/edge/rest"
+)
+
+// A Server is the whole program over one data directory. Its rooms are open to the commands that work without a
+// listener, such as quickstart.
+type Server struct {
+	Config    Config
+	Store     *store.Store
+	Keys      *keyring.Ring
+	Authority *ca.Hierarchy
+	Accounts  *account.Directory
+	Agents    *agent.Registry
+
+	front *front.Front
+	own   *ownCertificate
+	log   *slog.Logger
+}
+
+// New opens everything from the ground up; nothing listens yet. Read it as the floor plan. The passphrase opens the
+// keyring and is not kept.
+func New(ctx context.Context, c Config, passphrase []byte, log *slog.Logger) (s *Server, err error) {
+	s = &Server{Config: c, log: log}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close(ctx))
+		}
+	}()
+	metrics := front.NewMetrics()
+	s.Store, err = store.Open(ctx, store.Config{URL: c.storeURL(), Accept: c.Store.Accept, Log: log, Observe: observe(metrics)})
+	if err != nil {
+		return s, fmt.Errorf("open the store: %w", err)
+	}
+	if s.Keys, err = keyring.Open(ctx, s.Store, passphrase); err != nil {
+		return s, fmt.Errorf("open the keyring: %w", err)
+	}
+	if err = s.signAudit(ctx); err != nil {
+		return s, err
+	}
+	s.Authority, err = ca.New(ctx, s.Store, s.Keys, ca.Config{
+		BaseURL: c.Name.PublicURL, TrustDomain: c.Name.TrustDomain, CRLLifetime: time.Duration(c.Status.CRL), OCSPLifetime: time.Duration(c.Status.OCSP),
+		Profiles: []ca.Profile{standingPrincipal()},
+	})
+	if err != nil {
+		return s, err
+	}
+	s.Accounts = account.New(s.Store, account.Config{})
+	s.Agents = agent.New(s.Store, agentAuthority{s.Authority}, people{s.Accounts}, heldKeys{s.Keys, s.Store}, agent.Config{
+		Realm: c.Name.TrustDomain, Lifetime: time.Duration(c.Agent.Lifetime), Skew: time.Duration(c.Agent.Skew), Invitation: time.Duration(c.Agent.Invitation),
+		Observe: metrics.Observe,
+	}, time.Now)
+
+	routes := rest.New("Chancery", Version())
+	pkiapi.Register(routes, s.Authority)
+	agentapi.Register(routes, s.Agents, s.stopped)
+	adminapi.Register(routes, s.Accounts, s.Store, Version())
+	hosts, err := c.Name.parse()
+	if err != nil {
+		return s, err
+	}
+	s.own = &ownCertificate{authority: s.Authority, hosts: hosts, log: log}
+	s.front, err = front.New(c.front(s.own.get, log), routes, authenticator{s.Authority, s.Accounts, s.Agents, &signatures{}}, metrics)
+	return s, err
+}
+
+func (s *Server) stopped(target string) bool {
+	_, revoked := s.Authority.Revoked(target)
+	return revoked
+}
+
+// Run listens until ctx ends, then stops within ten seconds: it accepts nothing more and finishes what it accepted.
+func (s *Server) Run(ctx context.Context) error {
+	if err := s.own.renew(ctx); err != nil {
+		return fmt.Errorf("certificate for the own listener: %w", err)
+	}
+	if err := s.front.Start(ctx); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.own.keepFresh(ctx) })
+	group.Go(func() error {
+		s.Authority.Run(ctx, func(err error) { s.log.Error("tending the authorities", "error", err) })
+		return nil
+	})
+	group.Go(func() error {
+		select {
+		case err := <-s.front.Failed():
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	})
+	err := group.Wait()
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return errors.Join(err, s.front.Stop(stopping))
+}
+
+// Close frees everything, in the reverse order of New. Queued writes are finished until ctx ends.
+func (s *Server) Close(ctx context.Context) error {
+	if s.Accounts != nil {
+		s.Accounts.Close()
+	}
+	if s.Authority != nil {
+		s.Authority.Close()
+	}
+	if s.Keys != nil {
+		s.Keys.Close()
+	}
+	if s.Store == nil {
+		return nil
+	}
+	return s.Store.Close(ctx)
+}
+
+// Version is the version of this build, as the Go toolchain recorded it.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	version := info.Main.Version
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" && (version == "" || version == "(devel)") {
+			return setting.Value[:min(12, len(setting.Value))]
+		}
+	}
+	return version
+}

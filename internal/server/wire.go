@@ -1,0 +1,163 @@
+package server
+
+import (
+	"context"
+	"crypto"
+	"crypto/tls"
+	"crypto/x509/pkix"
+	"log/slog"
+	"slices"
+	"time"
+
+	"chancery/agentcert"
+	"chancery/internal/base/fault"
+	"chancery/internal/base/id"
+	"chancery/internal/base/key"
+	"chancery/internal/core/keyring"
+	"chancery/internal/core/store"
+	"chancery/internal/domain/account"
+	"chancery/internal/domain/agent"
+	"chancery/internal/domain/ca"
+	"chancery/internal/edge/front"
+)
+
+// agentAuthority lets the agent room order certificates of the authorities for people and for agents.
+type agentAuthority struct{ *ca.Hierarchy }
+
+func (a agentAuthority) CertifyPrincipal(ctx context.Context, o agent.PrincipalOrder) (agent.Certificate, error) {
+	profile := "principal"
+	if o.Standing {
+		profile = standingProfile
+	}
+	issued, err := a.Issue(ctx, ca.Order{
+		Authority: People, Profile: profile, SPKI: o.SPKI, Subject: &ca.Subject{CommonName: o.Name}, Owner: o.Person, Lifetime: time.Until(o.NotAfter),
+		Extensions: []pkix.Extension{{Id: agentcert.OIDPrincipalAuthorization, Value: o.Authorization}},
+	})
+	return a.certificate(ctx, People, issued, err)
+}
+
+// standingProfile is the profile of principal certificates whose key is held here; a policy marks them.
+const standingProfile = "principal-standing"
+
+func standingPrincipal() ca.Profile {
+	profiles := ca.BuiltIn()
+	p := profiles[slices.IndexFunc(profiles, func(p ca.Profile) bool { return p.Name == "principal" })]
+	p.Name, p.Description = standingProfile, "a person's key that the keyring holds for standing approvals"
+	p.Policies = append(p.Policies, agentcert.OIDStandingApproval.String())
+	return p
+}
+
+func (a agentAuthority) CertifyAgent(ctx context.Context, o agent.Order) (agent.Certificate, error) {
+	serial, err := id.ParseSerial(o.PrincipalSerial)
+	if err != nil {
+		return agent.Certificate{}, err
+	}
+	issued, err := a.IssueAgent(ctx, ca.AgentOrder{
+		Authority: Agents, SPKI: o.SPKI, AgentID: o.Agent, Name: o.Name, AIC: o.AIC, Lifetime: o.Lifetime, NotAfterMax: o.NotAfterMax,
+		SignedAt: o.SignedAt.Unix(), Nonce: [32]byte(o.Nonce), Request: o.Request, Principal: o.Principal, PrincipalSerial: serial, Delegation: o.Delegation,
+	})
+	return a.certificate(ctx, Agents, issued, err)
+}
+
+func (a agentAuthority) FindByEvidence(ctx context.Context, signedAt time.Time, nonce []byte) (agent.Certificate, [32]byte, bool, error) {
+	issued, keyHash, found, err := a.Hierarchy.FindByEvidence(ctx, signedAt.Unix(), [32]byte(nonce))
+	if err != nil || !found {
+		return agent.Certificate{}, keyHash, false, err
+	}
+	c, err := a.certificate(ctx, Agents, issued, nil)
+	return c, keyHash, true, err
+}
+
+func (a agentAuthority) certificate(ctx context.Context, authority string, issued ca.Issued, err error) (agent.Certificate, error) {
+	if err != nil {
+		return agent.Certificate{}, err
+	}
+	issuer, err := a.Authority(ctx, authority)
+	if err != nil {
+		return agent.Certificate{}, err
+	}
+	above, err := a.Authority(ctx, People)
+	return agent.Certificate{
+		Serial: issued.Serial.String(), DER: issued.DER, Issuer: issuer.Certificate, PrincipalIssuer: above.Certificate,
+		NotBefore: issued.NotBefore, NotAfter: issued.NotAfter, Again: issued.Again,
+	}, err
+}
+
+func (a agentAuthority) Revoke(ctx context.Context, target, reason string) error {
+	r, err := ca.ParseReason(reason)
+	if err != nil {
+		return err
+	}
+	return a.Hierarchy.Revoke(ctx, targetOf(target), r, "")
+}
+
+// targetOf tells what kind of thing an identifier of the agent room names.
+func targetOf(target string) ca.Target {
+	switch {
+	case id.Is(id.Agent, target):
+		return ca.Target{Kind: ca.Agent, ID: target}
+	case id.Is(id.Delegation, target):
+		return ca.Target{Kind: ca.Delegation, ID: target}
+	default:
+		return ca.Target{Kind: ca.Principal, ID: target}
+	}
+}
+
+// people tells the agent room who may answer for agents.
+type people struct{ *account.Directory }
+
+func (p people) Person(ctx context.Context, person string) (string, error) {
+	found, err := p.Find(ctx, person)
+	if err != nil {
+		return "", err
+	}
+	if !id.Is(id.Person, person) || !found.Enabled {
+		return "", fault.New(fault.Denied, "account_disabled", "%s is not an enabled person's account", found.Name)
+	}
+	return found.Name, nil
+}
+
+// heldKeys keeps the keys for standing approvals in the keyring.
+type heldKeys struct {
+	ring *keyring.Ring
+	db   *store.Store
+}
+
+func (k heldKeys) Signer(ctx context.Context, name string) (crypto.Signer, error) {
+	return k.ring.Signer(ctx, name)
+}
+
+func (k heldKeys) Create(ctx context.Context, name string) (crypto.PublicKey, error) {
+	fresh, err := keyring.Prepare(key.P256)
+	if err != nil {
+		return nil, err
+	}
+	err = k.db.Write(ctx, func(tx *store.Tx) error { return k.ring.Keep(tx, name, fresh) })
+	if err != nil && fault.CodeOf(err) != "key_exists" {
+		return nil, err
+	}
+	signer, err := k.Signer(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return signer.Public(), nil
+}
+
+func observe(m *front.Metrics) func(store.Phase, time.Duration) {
+	return func(p store.Phase, d time.Duration) { m.Observe(string(p), d) }
+}
+
+func (c Config) front(certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error), log *slog.Logger) front.Config {
+	listen := map[front.Listener]string{front.Socket: c.SocketPath()}
+	for listener, address := range map[front.Listener]string{
+		front.HTTPS: c.Listen.HTTPS, front.MTLS: c.Listen.MTLS, front.Loopback: c.Listen.Loopback, front.Public: c.Listen.Public, front.Private: c.Listen.Private,
+	} {
+		if address != "" {
+			listen[listener] = address
+		}
+	}
+	return front.Config{
+		Listen: listen, Certificates: certificates, Connections: c.Limit.Connections, Rate: float64(c.Limit.Anonymous), Profiles: c.Listen.Profiles, Log: log,
+		Gate: front.Capacity{Bytes: int64(c.Limit.Memory), Wait: time.Duration(c.Limit.Wait), Rate: float64(c.Limit.Rate)},
+	}
+}
