@@ -6,7 +6,10 @@ import (
 	"chancery/internal/core/store/storetest"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+func TestMain(m *testing.M) {
+	asFatalChild()
+	storetest.Main(m)
+}
 
 func TestSQLite(t *testing.T) { storetest.Conform(t, storetest.SQLite) }
 

@@ -6,18 +6,22 @@ import (
 	"time"
 )
 
-// Bounded runs close, which may wait for a server that does not answer, for no longer than a second past ctx.
+// Bounded runs close, which may wait for a server that does not answer, for no longer than a second past ctx. What
+// close says is dropped: a connection that broke is closed as well.
 func Bounded(ctx context.Context, close func() error) error {
-	ended := make(chan error, 1)
-	go func() { ended <- close() }()
+	ended := make(chan struct{}, 1)
+	go func() {
+		_ = close()
+		ended <- struct{}{}
+	}()
 	select {
-	case err := <-ended:
-		return err
+	case <-ended:
+		return nil
 	case <-ctx.Done():
 	}
 	select {
-	case err := <-ended:
-		return err
+	case <-ended:
+		return nil
 	case <-time.After(time.Second):
 		return fmt.Errorf("closing the connections: %w", context.Cause(ctx))
 	}
