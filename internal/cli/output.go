@@ -32,5 +32,5 @@ func (t *terminal) table(head []string, rows [][]string) {
 	for _, row := range rows {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
-	w.Flush()
+	_ = w.Flush() // the terminal is gone, then; there is nobody to tell
 }

@@ -45,7 +45,7 @@ func (s *Server) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// Passphrase finds the passphrase of the keyring: as configured, or in the data directory's file. With invent, and
+// FindPassphrase finds the passphrase of the keyring: as configured, or in the data directory's file. With invent, and
 // where there is neither a database nor a passphrase, it makes one and writes that file for this user alone.
 func (c Config) FindPassphrase(invent bool) ([]byte, error) {
 	if !c.Keys.Passphrase.IsZero() {

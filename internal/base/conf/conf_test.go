@@ -131,10 +131,7 @@ func TestAllMistakesAreToldAtOnce(t *testing.T) {
 		Environ:  []string{"CHANCERY_SERVER_LISTN=x"},
 		Flags:    map[string]string{"server.bodymax": "1MiB", "vault.passphrase": "hunter2"},
 	})
-	var got []string
-	for _, line := range strings.Split(fmt.Sprint(err), "\n") {
-		got = append(got, line)
-	}
+	got := strings.Split(fmt.Sprint(err), "\n")
 	want := []string{
 		`f:1:7: labl is not a setting; did you mean "label"?`,
 		`f:1:34: server.idle: "soon" is not a duration; write it with a unit: 500ms, 30s, 10m, 8h, 90d`,

@@ -177,7 +177,7 @@ func TestResealChangesOnlyThePassphrase(t *testing.T) {
 func spellings(secret []byte) [][]byte {
 	var all [][]byte
 	for _, s := range []string{
-		string(secret), fmt.Sprintf("%x", secret), fmt.Sprintf("%X", secret), fmt.Sprint(secret), fmt.Sprintf("%#v", secret),
+		string(secret), fmt.Sprintf("%x", secret), fmt.Sprintf("%X", secret), fmt.Sprintf("%d", secret), fmt.Sprintf("%#v", secret),
 		new(big.Int).SetBytes(secret).String(), base64.StdEncoding.EncodeToString(secret), base64.RawURLEncoding.EncodeToString(secret),
 	} {
 		all = append(all, []byte(strings.Trim(s, "[]{}")))

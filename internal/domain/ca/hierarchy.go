@@ -56,8 +56,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Where the documents of an authority are served, below BaseURL. A GET question to OCSP goes on with a slash and the
-// encoded request.
+// OCSPPath is where questions about status are answered, below BaseURL. A GET goes on with a slash and the encoded
+// question.
 const OCSPPath = "/pki/ocsp"
 
 // CertificatePath gives the path of an authority's certificate in DER.

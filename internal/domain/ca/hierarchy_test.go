@@ -545,12 +545,11 @@ func TestTwoInstances(t *testing.T) {
 					}
 				})
 			}
-			for enough := false; !enough; {
+			one.wantWithin(t, 10*time.Second, func() bool {
 				mu.Lock()
-				enough = len(issued) > 20
-				mu.Unlock()
-				time.Sleep(time.Millisecond) // lets the others work
-			}
+				defer mu.Unlock()
+				return len(issued) > 20
+			})
 			one.revoke(t, agent, KeyCompromise)
 			group.Wait()
 			for _, w := range []*world{one, two} {
@@ -572,11 +571,14 @@ func TestTwoInstances(t *testing.T) {
 
 func (w *world) wantWithin(t testing.TB, limit time.Duration, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(limit); !holds(); {
-		if time.Now().After(end) {
+	end, look := time.After(limit), time.NewTicker(5*time.Millisecond)
+	defer look.Stop()
+	for !holds() {
+		select {
+		case <-end:
 			t.Fatal("not within the time")
+		case <-look.C:
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 

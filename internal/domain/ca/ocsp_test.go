@@ -151,13 +151,13 @@ func readOCSP(t testing.TB, der []byte, i *issuer) (State, Reason) {
 func askOpenSSL(t *testing.T, i *issuer, question, answer []byte) string {
 	t.Helper()
 	dir := t.TempDir()
-	ca, req, resp := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "req.der"), filepath.Join(dir, "resp.der")
+	req, resp := filepath.Join(dir, "req.der"), filepath.Join(dir, "resp.der")
 	for path, data := range map[string][]byte{req: question, resp: answer} {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ca = pemFile(t, "CERTIFICATE", i.cert.Raw)
+	ca := pemFile(t, "CERTIFICATE", i.cert.Raw)
 	return openssl(t, "ocsp", "-reqin", req, "-respin", resp, "-issuer", ca, "-CAfile", ca, "-text", "-no_check_time")
 }
 
