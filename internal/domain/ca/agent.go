@@ -74,7 +74,7 @@ var hotAgent = &store.Hot{
 // notAfter = notBefore + min(requested, policy) - 1 s, since both ends count, and never past NotAfterMax.
 //
 // Faults: Conflict da_replayed (the evidence was used with another key), idempotency_key_reused; Denied
-// agent_revoked, delegation_revoked, principal_revoked, principal_certificate_revoked, authority_revoked,
+// agent_revoked, delegation_revoked, principal_revoked, certificate_revoked (the principal's), authority_revoked,
 // nothing_left (NotAfterMax has passed); NotFound authority_unknown; Invalid key_refused, subject_invalid; those of
 // the store. After fault.Unknown, ask again with the same order.
 func (h *Hierarchy) IssueAgent(ctx context.Context, o AgentOrder) (Issued, error) {

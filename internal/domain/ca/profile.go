@@ -2,12 +2,13 @@ package ca
 
 import (
 	"crypto/x509"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"chancery/internal/base/fault"
 	"chancery/internal/base/key"
@@ -132,12 +133,11 @@ func BuiltIn() []Profile {
 	return []Profile{root, issuing, server, client, principal, agent, ocsp}
 }
 
-// ParseProfile reads a profile from JSON and validates it. Unknown fields are refused. Faults are Invalid.
+// ParseProfile reads a profile from JSON and validates it. Names that are unknown, doubled or in the wrong case are
+// refused. Faults are Invalid.
 func ParseProfile(text []byte) (Profile, error) {
 	var p Profile
-	decoder := json.NewDecoder(strings.NewReader(string(text)))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&p); err != nil {
+	if err := json.Unmarshal(text, &p, json.RejectUnknownMembers(true)); err != nil {
 		return Profile{}, fault.New(fault.Invalid, "profile_malformed", "the profile is not well-formed: %v", err)
 	}
 	return p, p.Validate()

@@ -252,12 +252,17 @@ func (r *revocations) tell(target string) {
 	if target == "" {
 		r.all = true
 	} else {
-		if r.told == nil {
-			r.told = map[string]struct{}{}
-		}
-		r.told[target] = struct{}{}
+		r.note(target)
 	}
 	r.behind.Store(true)
+}
+
+// note puts a target among those to read. The caller holds mu.
+func (r *revocations) note(target string) {
+	if r.told == nil {
+		r.told = map[string]struct{}{}
+	}
+	r.told[target] = struct{}{}
 }
 
 // catchUp reads what was told before the call.
@@ -279,10 +284,9 @@ func (r *revocations) catchUp(ctx context.Context, db *store.Store) error {
 	defer r.mu.Unlock()
 	if err != nil { // tell it again
 		r.all = r.all || all
-		for target := range r.told {
-			told[target] = struct{}{}
+		for target := range told {
+			r.note(target)
 		}
-		r.told = told
 		return fmt.Errorf("reading revocations: %w", err)
 	}
 	r.apply(all, told, read)
