@@ -3,7 +3,6 @@ package ca
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/x509/pkix"
 	"encoding/asn1"
 	"fmt"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"chancery/internal/base/key"
 	"chancery/internal/base/name"
 	"chancery/internal/core/store"
+	"chancery/internal/domain/ca/pkix"
 )
 
 // An AgentOrder asks for an agent certificate. The agent room has verified the delegation authorization and that the
@@ -39,16 +39,6 @@ type AgentOrder struct {
 
 // agentProfile is the profile of agent certificates.
 const agentProfile = "agent"
-
-// forAgents reports whether certificates of the profile need a delegation authorization.
-func (p *Profile) forAgents() bool {
-	for _, oid := range p.Extensions {
-		if oid == AgentIdentity {
-			return true
-		}
-	}
-	return false
-}
 
 var oidAgentIdentity = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 66257, 1, 1}
 
@@ -92,7 +82,7 @@ func (h *Hierarchy) IssueAgent(ctx context.Context, o AgentOrder) (Issued, error
 	if err := h.remember(ctx, &o); err != nil {
 		return Issued{}, err
 	}
-	der, err := t.issue(c)
+	der, err := t.Issue(c)
 	if err != nil {
 		return Issued{}, err
 	}
@@ -106,11 +96,11 @@ func (h *Hierarchy) IssueAgent(ctx context.Context, o AgentOrder) (Issued, error
 	case got.Outcome == store.Exists:
 		return again(&o, keyHash[:], got.Stored)
 	}
-	return Issued{Serial: c.serial, DER: der, NotBefore: c.notBefore, NotAfter: c.notAfter}, nil
+	return Issued{Serial: c.Serial, DER: der, NotBefore: c.NotBefore, NotAfter: c.NotAfter}, nil
 }
 
-func (h *Hierarchy) agentContent(t *template, o *AgentOrder) (*content, error) {
-	request, err := bareRequest(o.SPKI)
+func (h *Hierarchy) agentContent(t *pkix.Template, o *AgentOrder) (*pkix.Content, error) {
+	request, err := pkix.BareRequest(o.SPKI)
 	if err != nil {
 		return nil, err
 	}
@@ -118,19 +108,13 @@ func (h *Hierarchy) agentContent(t *template, o *AgentOrder) (*content, error) {
 	if h.config.TrustDomain != "" {
 		request.Names = []name.Name{h.spiffe(o.AgentID)}
 	}
-	if err := t.profile.fits(&request); err != nil {
-		return nil, err
-	}
-	c, err := t.content(request, []pkix.Extension{{Id: oidAgentIdentity, Value: o.AIC}})
+	c, err := t.Content(request, []pkix.Extension{{Id: oidAgentIdentity, Value: o.AIC}})
 	if err != nil {
 		return nil, err
 	}
 	now := h.now()
-	c.serial = h.serials.Next(now)
-	c.notBefore, c.notAfter = t.profile.period(now, o.Lifetime)
-	c.end(t.issuer.notAfter())
-	c.end(o.NotAfterMax)
-	return c, c.checkPeriod()
+	c.Serial = h.serials.Next(now)
+	return c, t.Date(c, now, o.Lifetime, o.NotAfterMax)
 }
 
 func (h *Hierarchy) spiffe(agent string) name.Name {
@@ -140,15 +124,15 @@ func (h *Hierarchy) spiffe(agent string) name.Name {
 func certificateTarget(s id.Serial) string { return "crt:" + s.String() }
 
 // values gives the row in the column order of hotAgent. An empty request is NULL, of which an index holds many.
-func (o *AgentOrder) values(c *content, authority string, keyHash, der []byte) []any {
+func (o *AgentOrder) values(c *pkix.Content, authority string, keyHash, der []byte) []any {
 	var request any
 	if o.Request != "" {
 		request = o.Request
 	}
 	return []any{
-		[]byte(c.serial), o.SignedAt, o.Nonce[:], o.AgentID, request, authority,
+		[]byte(c.Serial), o.SignedAt, o.Nonce[:], o.AgentID, request, authority,
 		o.Delegation, o.Principal, certificateTarget(o.PrincipalSerial),
-		keyHash, c.notBefore.UnixMilli(), c.notAfter.UnixMilli(), der,
+		keyHash, c.NotBefore.UnixMilli(), c.NotAfter.UnixMilli(), der,
 	}
 }
 

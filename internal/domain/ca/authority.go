@@ -10,6 +10,7 @@ import (
 	"chancery/internal/base/who"
 	"chancery/internal/core/keyring"
 	"chancery/internal/core/store"
+	"chancery/internal/domain/ca/pkix"
 )
 
 // An Authority is what anybody may know of one.
@@ -29,8 +30,8 @@ type authority struct {
 	Authority
 	target    string   // as revocations and guards name it
 	above     []string // its own target and those of the authorities above
-	issuer    *issuer
-	templates map[string]*template // by profile
+	issuer    *pkix.Issuer
+	templates map[string]*pkix.Template // by profile
 }
 
 func authorityTarget(name string) string { return "aut:" + name }
@@ -62,11 +63,11 @@ func (s Spec) withDefaults() Spec {
 // Create makes an authority with a new key: a root that signs itself, or one that its parent certifies. Key, authority
 // and certificate are durable on return, with an audit line in the name of the context's caller.
 //
-// Faults: Invalid authority_name_invalid, subject_invalid; Exists authority_exists; NotFound authority_unknown,
+// Faults: Invalid authority_name_invalid and those of an order; Exists authority_exists; NotFound authority_unknown,
 // profile_unknown; Denied profile_unfit; Unavailable authority_offline.
 func (h *Hierarchy) Create(ctx context.Context, s Spec) (Authority, error) {
 	s = s.withDefaults()
-	if !label.MatchString(s.Name) {
+	if !pkix.IsLabel(s.Name) {
 		return Authority{}, fault.New(fault.Invalid, "authority_name_invalid", "%.40q cannot name an authority", s.Name).
 			WithHint("use 1 to 32 of a-z, 0-9 and hyphen")
 	}
@@ -116,40 +117,32 @@ func line(tx *store.Tx, action, target, detail string) store.Line {
 
 // certify signs the certificate of a new authority with the parent's key, or of a root with its own.
 func (h *Hierarchy) certify(ctx context.Context, s Spec, fresh keyring.Fresh) (row, error) {
-	if s.Subject.CommonName == "" {
-		return row{}, fault.New(fault.Invalid, "subject_invalid", "an authority needs a common name")
-	}
-	if err := s.Subject.check(); err != nil {
-		return row{}, err
-	}
-	subject, err := s.Subject.encode()
-	if err != nil {
-		return row{}, err
-	}
 	spki, err := key.SPKI(fresh.Public())
 	if err != nil {
 		return row{}, err
 	}
-	signedBy, t, err := h.authorityTemplate(ctx, s, subject, fresh)
+	signedBy, t, err := h.authorityTemplate(ctx, s, fresh)
 	if err != nil {
 		return row{}, err
 	}
-	if err := t.profile.keyRefused(s.Kind); err != nil {
+	c, err := t.Content(Request{SPKI: spki, Kind: s.Kind, Subject: s.Subject}, nil)
+	if err != nil {
 		return row{}, err
 	}
 	now := h.now()
-	c := content{serial: h.serials.Next(now), subject: subject, spki: spki}
-	c.notBefore, c.notAfter = t.profile.period(now, s.Lifetime)
-	c.end(t.issuer.notAfter())
-	der, err := t.issue(&c)
+	c.Serial = h.serials.Next(now)
+	if err := t.Date(c, now, s.Lifetime); err != nil {
+		return row{}, err
+	}
+	der, err := t.Issue(c)
 	if err != nil {
 		return row{}, err
 	}
-	return newRow(&c, der, authorityTarget(signedBy), s.Profile, authorityTarget(s.Name), nil), nil
+	return newRow(c, der, authorityTarget(signedBy), s.Profile, authorityTarget(s.Name), nil), nil
 }
 
 // authorityTemplate gives what a new authority's certificate is made from, and who signs it.
-func (h *Hierarchy) authorityTemplate(ctx context.Context, s Spec, subject []byte, fresh keyring.Fresh) (signedBy string, t *template, err error) {
+func (h *Hierarchy) authorityTemplate(ctx context.Context, s Spec, fresh keyring.Fresh) (signedBy string, t *pkix.Template, err error) {
 	snapshot, err := h.snapshot(ctx)
 	if err != nil {
 		return "", nil, err
@@ -161,11 +154,11 @@ func (h *Hierarchy) authorityTemplate(ctx context.Context, s Spec, subject []byt
 	case !p.Authority:
 		return "", nil, fault.New(fault.Denied, "profile_unfit", "profile %s does not certify authorities", p.Name)
 	case s.Parent == "":
-		self, err := newIssuer(subject, fresh.Public(), fresh.Signer())
+		self, err := pkix.NewIssuer(s.Subject, fresh.Public(), fresh.Signer())
 		if err != nil {
 			return "", nil, err
 		}
-		t, err = newTemplate(self, links{}, p)
+		t, err = pkix.NewTemplate(self, pkix.Links{}, p)
 		return s.Name, t, err
 	}
 	parent, t, err := h.template(ctx, s.Parent, s.Profile)
@@ -173,14 +166,6 @@ func (h *Hierarchy) authorityTemplate(ctx context.Context, s Spec, subject []byt
 		return "", nil, err
 	}
 	return s.Parent, t, h.alive(ctx, parent.above)
-}
-
-// notAfter gives when the issuer's own certificate ends; zero while a root signs itself.
-func (i *issuer) notAfter() time.Time {
-	if i.cert == nil {
-		return time.Time{}
-	}
-	return i.cert.NotAfter
 }
 
 // Detach takes an authority's key away for good, after signing a revocation list that stands until the given time: an

@@ -5,12 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	"chancery/internal/base/fault"
-	"chancery/internal/base/key"
-	"chancery/internal/base/name"
 	"chancery/internal/core/store"
 )
 
@@ -23,10 +19,10 @@ func (h *Hierarchy) SaveProfile(ctx context.Context, p Profile) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	if err := p.servesItsName(); err != nil {
+	if err := servesItsName(&p); err != nil {
 		return err
 	}
-	if err := p.lint(); err != nil {
+	if err := p.Lint(); err != nil {
 		return fault.New(fault.Invalid, "profile_lint", "a certificate of profile %s would break the rules: %v", p.Name, err)
 	}
 	body, err := json.Marshal(p)
@@ -49,7 +45,7 @@ func (h *Hierarchy) SaveProfile(ctx context.Context, p Profile) error {
 }
 
 // servesItsName keeps a replaced built-in profile what the rest of the program relies on.
-func (p *Profile) servesItsName() error {
+func servesItsName(p *Profile) error {
 	for _, built := range BuiltIn() {
 		if built.Name != p.Name {
 			continue
@@ -61,101 +57,4 @@ func (p *Profile) servesItsName() error {
 		}
 	}
 	return nil
-}
-
-// lint makes a certificate of the profile with a key that is thrown away, and lets the RFC lints judge it.
-func (p *Profile) lint() error {
-	signer, err := key.Generate(p.sampleKind())
-	if err != nil {
-		return err
-	}
-	root := Subject{CommonName: "Sample Root"}
-	issuerName, err := root.encode()
-	if err != nil {
-		return err
-	}
-	sample, err := newIssuer(issuerName, signer.Public(), signer)
-	if err != nil {
-		return err
-	}
-	t, err := newTemplate(sample, links{certificate: "http://ca.example/a.cer", crl: "http://ca.example/a.crl", ocsp: "http://ca.example/ocsp"}, *p)
-	if err != nil {
-		return err
-	}
-	spki, err := key.SPKI(signer.Public())
-	if err != nil {
-		return err
-	}
-	c, err := t.content(Request{SPKI: spki, Subject: Subject{CommonName: p.sampleCommonName()}, Names: p.sampleNames()}, nil)
-	if err != nil {
-		return err
-	}
-	now := time.Now()
-	c.serial = []byte{1, 2, 3, 4, 5, 6, 7, 8}
-	c.notBefore, c.notAfter = p.period(now, 0)
-	tbs, err := t.patch(c)
-	if err != nil {
-		return err
-	}
-	der, err := sample.seal(tbs)
-	if err != nil {
-		return err
-	}
-	return lintCertificate(der)
-}
-
-// sampleKind is a kind of key that the profile takes and that is quick to make, if there is one.
-func (p *Profile) sampleKind() key.Kind {
-	for _, k := range []key.Kind{key.P256, key.Ed25519, key.P384} {
-		if slices.Contains(p.KeyKinds, k) {
-			return k
-		}
-	}
-	return key.RSA2048
-}
-
-func (p *Profile) sampleCommonName() string {
-	if p.CommonName == CommonNameRequired {
-		return "Sample"
-	}
-	return ""
-}
-
-// sampleNames are names that the profile takes: within its constraints where it has some.
-func (p *Profile) sampleNames() []name.Name {
-	c, err := newConstraints(p.PermittedNames, p.ExcludedNames)
-	if err != nil {
-		return nil
-	}
-	candidates := []name.Name{
-		{Kind: name.DNS, Text: "sample.example.org"}, {Kind: name.IP, Text: "192.0.2.1"},
-		{Kind: name.Email, Text: "sample@example.org"}, {Kind: name.URI, Text: "spiffe://example.org/sample"},
-	}
-	for _, s := range c.permitted {
-		candidates = append(candidates, s.sample())
-	}
-	var names []name.Name
-	for _, n := range candidates {
-		if c.check(n) == nil && p.allowsName(n.Kind) && len(names) < p.NamesMax {
-			names = append(names, n)
-		}
-	}
-	return names
-}
-
-// sample is a name in the subtree.
-func (s subtree) sample() name.Name {
-	host := s.base
-	if strings.HasPrefix(host, ".") {
-		host = "sample" + host
-	}
-	switch {
-	case s.kind == name.IP:
-		host = s.net.Addr().String()
-	case s.kind == name.Email && !strings.Contains(host, "@"):
-		host = "sample@" + host
-	case s.kind == name.URI:
-		host = "spiffe://" + host + "/sample"
-	}
-	return name.Name{Kind: s.kind, Text: host}
 }

@@ -18,6 +18,7 @@ import (
 	"chancery/internal/base/name"
 	"chancery/internal/core/keyring"
 	"chancery/internal/core/store"
+	"chancery/internal/domain/ca/pkix"
 )
 
 // Config says how the authorities work. The zero value works, without addresses in certificates.
@@ -44,10 +45,10 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	c.CRLLifetime = cmp.Or(max(c.CRLLifetime, 0), day*time.Second)
+	c.CRLLifetime = cmp.Or(max(c.CRLLifetime, 0), 24*time.Hour)
 	c.OCSPLifetime = cmp.Or(max(c.OCSPLifetime, 0), time.Hour)
-	c.Keep = cmp.Or(max(c.Keep, 0), 365*day*time.Second)
-	c.KeepAgents = cmp.Or(max(c.KeepAgents, 0), day*time.Second)
+	c.Keep = cmp.Or(max(c.Keep, 0), 365*24*time.Hour)
+	c.KeepAgents = cmp.Or(max(c.KeepAgents, 0), 24*time.Hour)
 	c.StatusesMax = cmp.Or(max(c.StatusesMax, 0), 32<<10)
 	if c.Now == nil {
 		c.Now = time.Now
@@ -198,7 +199,7 @@ func (h *Hierarchy) load(ctx context.Context) (*snapshot, error) {
 		return nil, err
 	}
 	for _, body := range bodies {
-		p, err := ParseProfile([]byte(body))
+		p, err := pkix.ParseProfile([]byte(body))
 		if err != nil {
 			return nil, err
 		}
@@ -265,7 +266,7 @@ func (h *Hierarchy) open(ctx context.Context, s *snapshot, row Authority) (*auth
 	if err != nil {
 		return nil, err
 	}
-	a := &authority{Authority: row, target: authorityTarget(row.Name), templates: map[string]*template{}}
+	a := &authority{Authority: row, target: authorityTarget(row.Name), templates: map[string]*pkix.Template{}}
 	a.NotBefore, a.NotAfter, a.Online = cert.NotBefore, cert.NotAfter, signer != nil
 	a.above = []string{a.target}
 	a.Chain = [][]byte{row.Certificate}
@@ -273,11 +274,11 @@ func (h *Hierarchy) open(ctx context.Context, s *snapshot, row Authority) (*auth
 		a.above = append(a.above, parent.above...)
 		a.Chain = append(a.Chain, parent.Chain...)
 	}
-	if a.issuer, err = issuerOf(cert, signer); err != nil {
+	if a.issuer, err = pkix.IssuerOf(cert, signer); err != nil {
 		return nil, err
 	}
 	for _, p := range s.profiles {
-		if a.templates[p.Name], err = newTemplate(a.issuer, h.links(row.Name), p); err != nil {
+		if a.templates[p.Name], err = pkix.NewTemplate(a.issuer, h.links(row.Name), p); err != nil {
 			return nil, err
 		}
 	}
@@ -294,14 +295,14 @@ func (h *Hierarchy) signer(ctx context.Context, key string) (crypto.Signer, erro
 	return signer, err
 }
 
-func (h *Hierarchy) links(authority string) links {
+func (h *Hierarchy) links(authority string) pkix.Links {
 	if h.config.BaseURL == "" {
-		return links{}
+		return pkix.Links{}
 	}
-	return links{
-		certificate: h.config.BaseURL + CertificatePath(authority),
-		crl:         h.config.BaseURL + CRLPath(authority),
-		ocsp:        h.config.BaseURL + OCSPPath,
+	return pkix.Links{
+		Certificate: h.config.BaseURL + CertificatePath(authority),
+		CRL:         h.config.BaseURL + CRLPath(authority),
+		OCSP:        h.config.BaseURL + OCSPPath,
 	}
 }
 
@@ -341,7 +342,7 @@ func (h *Hierarchy) authority(ctx context.Context, name string) (*authority, err
 
 // template gives an authority and what it makes certificates of a profile from. The fault is NotFound, code
 // authority_unknown or profile_unknown.
-func (h *Hierarchy) template(ctx context.Context, authority, profile string) (*authority, *template, error) {
+func (h *Hierarchy) template(ctx context.Context, authority, profile string) (*authority, *pkix.Template, error) {
 	a, err := h.authority(ctx, authority)
 	if err != nil {
 		return nil, nil, err

@@ -6,12 +6,14 @@ import (
 	"crypto"
 	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
+	x509pkix "crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"golang.org/x/crypto/ocsp"
 	"time"
 
 	"chancery/internal/base/id"
@@ -21,6 +23,9 @@ import (
 	"chancery/internal/core/keyring"
 	"chancery/internal/core/store"
 	"chancery/internal/core/store/storetest"
+
+	"chancery/internal/domain/ca/pkix"
+	"chancery/internal/domain/ca/pkix/pkixtest"
 )
 
 // A clock is set by tests; it starts at the real time, which openssl compares with.
@@ -127,15 +132,15 @@ func serverOrder(t testing.TB, host string) Order {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Order{Authority: "machines", Profile: "tls-server", SPKI: testSPKI(t, key.P256), Names: []name.Name{n}}
+	return Order{Authority: "machines", Profile: "tls-server", SPKI: pkixtest.SPKI(t, key.P256), Names: []name.Name{n}}
 }
 
 // principal issues a person's certificate.
 func (w *world) principal(t testing.TB, person string) Issued {
 	t.Helper()
 	return w.certificate(t, Order{
-		Authority: "people", Profile: "principal", SPKI: testSPKI(t, key.P384), Subject: &Subject{CommonName: "Ada"}, Owner: person,
-		Extensions: []pkix.Extension{{Id: []int{1, 3, 6, 1, 4, 1, 66257, 1, 2}, Value: []byte{0x30, 0}}},
+		Authority: "people", Profile: "principal", SPKI: pkixtest.SPKI(t, key.P384), Subject: &Subject{CommonName: "Ada"}, Owner: person,
+		Extensions: []Extension{{Id: []int{1, 3, 6, 1, 4, 1, 66257, 1, 2}, Value: []byte{0x30, 0}}},
 	})
 }
 
@@ -143,7 +148,7 @@ func (w *world) principal(t testing.TB, person string) Issued {
 func (w *world) order(t testing.TB, principal Issued, person, agent, delegation string) AgentOrder {
 	t.Helper()
 	o := AgentOrder{
-		Authority: "agents", SPKI: testSPKI(t, key.P256), AgentID: agent, Name: "Planner", AIC: []byte{0x30, 3, 2, 1, 1},
+		Authority: "agents", SPKI: pkixtest.SPKI(t, key.P256), AgentID: agent, Name: "Planner", AIC: []byte{0x30, 3, 2, 1, 1},
 		Lifetime: 10 * time.Minute, NotAfterMax: principal.NotAfter, SignedAt: w.now().Unix(),
 		Principal: person, PrincipalSerial: principal.Serial, Delegation: delegation,
 	}
@@ -197,11 +202,11 @@ func (w *world) ask(t testing.TB, authority string, serial id.Serial, nonce int)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := w.OCSP(t.Context(), ocspQuestion(t, a.issuer, serial, crypto.SHA1, nonce))
+	got, err := w.OCSP(t.Context(), pkixtest.Question(t, a.issuer.Cert, serial, crypto.SHA1, nonce))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return readOCSP(t, got.DER, a.issuer)
+	return readOCSP(t, got.DER, a.issuer.Cert)
 }
 
 func (w *world) wantStatus(t testing.TB, authority string, serial id.Serial, want State, reason Reason) {
@@ -225,7 +230,7 @@ func TestAuthorities(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if k, err := key.KindOf(parsed(t, root.Certificate).PublicKey); err != nil || k != key.P384 {
+		if k, err := key.KindOf(pkixtest.Parse(t, root.Certificate).PublicKey); err != nil || k != key.P384 {
 			t.Errorf("the root's key is %s, %v", k, err)
 		}
 		agents, err := w.Authority(t.Context(), "agents")
@@ -238,16 +243,16 @@ func TestAuthorities(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		chain := pemFile(t, "CERTIFICATE", machines.Certificate)
-		openssl(t, "verify", "-x509_strict", "-CAfile", pemFile(t, "CERTIFICATE", root.Certificate), "-untrusted", chain, pemFile(t, "CERTIFICATE", leaf.DER))
-		cert := parsed(t, leaf.DER)
+		chain := pkixtest.PEM(t, "CERTIFICATE", machines.Certificate)
+		pkixtest.OpenSSL(t, "verify", "-x509_strict", "-CAfile", pkixtest.PEM(t, "CERTIFICATE", root.Certificate), "-untrusted", chain, pkixtest.PEM(t, "CERTIFICATE", leaf.DER))
+		cert := pkixtest.Parse(t, leaf.DER)
 		if cert.OCSPServer[0] != "http://ca.example.org/pki/ocsp" || cert.CRLDistributionPoints[0] != "http://ca.example.org/pki/machines.crl" {
 			t.Errorf("links %v %v", cert.OCSPServer, cert.CRLDistributionPoints)
 		}
 		_, err = w.Create(operator(t), Spec{Name: "root", Subject: Subject{CommonName: "Another"}})
-		wantFault(t, "authority_exists", err)
+		pkixtest.WantFault(t, "authority_exists", err)
 		_, err = w.Create(operator(t), Spec{Name: "below", Parent: "agents", Subject: Subject{CommonName: "x"}, Profile: "tls-server"})
-		wantFault(t, "profile_unfit", err)
+		pkixtest.WantFault(t, "profile_unfit", err)
 	})
 }
 
@@ -262,14 +267,14 @@ func TestOrdersRefused(t *testing.T) {
 		"name_kind_refused":       func(o *Order) { o.Names = []name.Name{{Kind: name.Email, Text: "a@example.org"}} },
 		"common_name_unproved":    func(o *Order) { o.Subject = &Subject{CommonName: "other.example.org"} },
 		"subject_invalid":         func(o *Order) { o.Subject = &Subject{Organization: "a\nb"} },
-		"extension_not_permitted": func(o *Order) { o.Extensions = []pkix.Extension{{Id: []int{1, 2, 3}}} },
+		"extension_not_permitted": func(o *Order) { o.Extensions = []Extension{{Id: []int{1, 2, 3}}} },
 		"key_malformed":           func(o *Order) { o.SPKI = []byte{1} },
 		"nothing_left":            func(o *Order) { o.NotAfter = w.now().Add(-time.Hour) },
 	} {
 		o := serverOrder(t, "dns:a.example.org")
 		change(&o)
 		_, err := w.Issue(operator(t), o)
-		wantFault(t, code, err)
+		pkixtest.WantFault(t, code, err)
 	}
 	p := profileNamed(t, "tls-server")
 	p.Name, p.PermittedNames, p.KeyKinds = "inside", []string{"dns:corp.example"}, []key.Kind{key.P384}
@@ -279,10 +284,10 @@ func TestOrdersRefused(t *testing.T) {
 	o := serverOrder(t, "dns:a.example.org")
 	o.Profile = "inside"
 	_, err := w.Issue(operator(t), o)
-	wantFault(t, "key_refused", err)
-	o.SPKI = testSPKI(t, key.P384)
+	pkixtest.WantFault(t, "key_refused", err)
+	o.SPKI = pkixtest.SPKI(t, key.P384)
 	_, err = w.Issue(operator(t), o)
-	wantFault(t, "name_not_permitted", err)
+	pkixtest.WantFault(t, "name_not_permitted", err)
 	o.Names = []name.Name{{Kind: name.DNS, Text: "a.corp.example"}}
 	w.certificate(t, o)
 }
@@ -301,10 +306,10 @@ func TestProfilesAreSaved(t *testing.T) {
 		t.Errorf("lives %s under a saved cap of 900 s", i.NotAfter.Sub(i.NotBefore))
 	}
 	p.BackdateSec = 60
-	wantFault(t, "profile_built_in", w.SaveProfile(operator(t), p))
+	pkixtest.WantFault(t, "profile_built_in", w.SaveProfile(operator(t), p))
 	bad := profileNamed(t, "tls-client")
 	bad.Name, bad.Policies = "twice", []string{"1.2.3", "1.2.3"}
-	wantFault(t, "profile_lint", w.SaveProfile(operator(t), bad))
+	pkixtest.WantFault(t, "profile_lint", w.SaveProfile(operator(t), bad))
 }
 
 // TestAgentEvidenceIsUsedOnce: a repeated order gives the same certificate, another key is refused, on each database.
@@ -315,7 +320,7 @@ func TestAgentEvidenceIsUsedOnce(t *testing.T) {
 		principal := w.principal(t, person)
 		o := w.order(t, principal, person, agent, delegation)
 		first := w.agent(t, o)
-		cert := parsed(t, first.DER)
+		cert := pkixtest.Parse(t, first.DER)
 		if got := cert.NotAfter.Sub(cert.NotBefore); got != 10*time.Minute-time.Second || cert.NotBefore.After(w.now()) || w.now().Sub(cert.NotBefore) >= time.Second {
 			t.Errorf("valid from %s for %s at %s", cert.NotBefore, got, w.now())
 		}
@@ -331,9 +336,9 @@ func TestAgentEvidenceIsUsedOnce(t *testing.T) {
 			t.Errorf("found %+v %v, %v", found, ok, err)
 		}
 		thief := o
-		thief.SPKI = testSPKI(t, key.Ed25519)
+		thief.SPKI = pkixtest.SPKI(t, key.Ed25519)
 		_, err = w.IssueAgent(operator(t), thief)
-		wantFault(t, "da_replayed", err)
+		pkixtest.WantFault(t, "da_replayed", err)
 
 		keyed := w.order(t, principal, person, agent, delegation)
 		keyed.Request = "request-1"
@@ -343,13 +348,13 @@ func TestAgentEvidenceIsUsedOnce(t *testing.T) {
 		if again := w.agent(t, retry); !again.Again || !bytes.Equal(again.DER, third.DER) {
 			t.Errorf("the same request gave another certificate")
 		}
-		retry.SPKI = testSPKI(t, key.Ed25519)
+		retry.SPKI = pkixtest.SPKI(t, key.Ed25519)
 		_, err = w.IssueAgent(operator(t), retry)
-		wantFault(t, "idempotency_key_reused", err)
+		pkixtest.WantFault(t, "idempotency_key_reused", err)
 		late := w.order(t, principal, person, agent, delegation)
 		late.NotAfterMax = w.now().Add(-time.Second)
 		_, err = w.IssueAgent(operator(t), late)
-		wantFault(t, "nothing_left", err)
+		pkixtest.WantFault(t, "nothing_left", err)
 	})
 }
 
@@ -382,7 +387,7 @@ func TestEachLevelKills(t *testing.T) {
 				t.Errorf("%s: listed %v for %s", level.code, there, reason)
 			}
 			_, err := w.IssueAgent(operator(t), w.order(t, principal, person, agent, delegation))
-			wantFault(t, level.code, err)
+			pkixtest.WantFault(t, level.code, err)
 			if level.code == "principal_revoked" {
 				w.wantStatus(t, "people", principal.Serial, Revoked, CessationOfOperation)
 				if _, there := w.listed(t, "people", principal.Serial); !there {
@@ -391,7 +396,7 @@ func TestEachLevelKills(t *testing.T) {
 			}
 			if level.code != "" {
 				_, _, _, err := w.FindByEvidence(t.Context(), o.SignedAt, o.Nonce)
-				wantFault(t, level.code, err)
+				pkixtest.WantFault(t, level.code, err)
 			}
 		}
 	})
@@ -410,16 +415,16 @@ func TestAuthorityFalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serial := id.SerialOf(parsed(t, people.Certificate).SerialNumber)
+	serial := id.SerialOf(pkixtest.Parse(t, people.Certificate).SerialNumber)
 	w.wantStatus(t, "root", serial, Revoked, CACompromise)
 	if reason, there := w.listed(t, "root", serial); !there || reason != CACompromise {
 		t.Errorf("the root lists it: %v, %s", there, reason)
 	}
-	_, err = w.Issue(operator(t), Order{Authority: "people", Profile: "principal", SPKI: testSPKI(t, key.P256), Subject: &Subject{CommonName: "x"}})
-	wantFault(t, "authority_revoked", err)
+	_, err = w.Issue(operator(t), Order{Authority: "people", Profile: "principal", SPKI: pkixtest.SPKI(t, key.P256), Subject: &Subject{CommonName: "x"}})
+	pkixtest.WantFault(t, "authority_revoked", err)
 	w.revoke(t, "aut:root", CACompromise)
 	_, err = w.Issue(operator(t), serverOrder(t, "dns:a.example.org"))
-	wantFault(t, "authority_revoked", err)
+	pkixtest.WantFault(t, "authority_revoked", err)
 }
 
 func TestHoldCanEnd(t *testing.T) {
@@ -431,7 +436,7 @@ func TestHoldCanEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantFault(t, "reason_unfit", w.Revoke(operator(t), parsed, RemoveFromCRL, ""))
+	pkixtest.WantFault(t, "reason_unfit", w.Revoke(operator(t), parsed, RemoveFromCRL, ""))
 	w.revoke(t, target, CertificateHold)
 	w.wantStatus(t, "machines", leaf.Serial, Revoked, CertificateHold)
 	if _, there := w.listed(t, "machines", leaf.Serial); !there {
@@ -446,11 +451,11 @@ func TestHoldCanEnd(t *testing.T) {
 	w.revoke(t, target, KeyCompromise)
 	w.revoke(t, target, Superseded) // the first reason stands
 	w.wantStatus(t, "machines", leaf.Serial, Revoked, KeyCompromise)
-	wantFault(t, "reason_unfit", w.Revoke(operator(t), parsed, RemoveFromCRL, ""))
-	wantFault(t, "reason_unfit", w.Revoke(operator(t), parsed, CACompromise, ""))
-	wantFault(t, "certificate_unknown", w.Revoke(operator(t), Target{Certificate, "0badc0de"}, KeyCompromise, ""))
-	wantFault(t, "authority_unknown", w.Revoke(operator(t), Target{AuthorityItself, "none"}, KeyCompromise, ""))
-	wantFault(t, "target_invalid", w.Revoke(operator(t), Target{Agent, "x"}, KeyCompromise, ""))
+	pkixtest.WantFault(t, "reason_unfit", w.Revoke(operator(t), parsed, RemoveFromCRL, ""))
+	pkixtest.WantFault(t, "reason_unfit", w.Revoke(operator(t), parsed, CACompromise, ""))
+	pkixtest.WantFault(t, "certificate_unknown", w.Revoke(operator(t), Target{Certificate, "0badc0de"}, KeyCompromise, ""))
+	pkixtest.WantFault(t, "authority_unknown", w.Revoke(operator(t), Target{AuthorityItself, "none"}, KeyCompromise, ""))
+	pkixtest.WantFault(t, "target_invalid", w.Revoke(operator(t), Target{Agent, "x"}, KeyCompromise, ""))
 }
 
 // TestOpenSSLAcceptsStatus also sees that an unspecified reason is left out (RFC 5280 §5.3.1).
@@ -463,18 +468,17 @@ func TestOpenSSLAcceptsStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lintCRL(t, got.DER)
 	machines, err := w.authority(t.Context(), "machines")
 	if err != nil {
 		t.Fatal(err)
 	}
-	openssl(t, "crl", "-in", pemFile(t, "X509 CRL", got.DER), "-CAfile", pemFile(t, "CERTIFICATE", machines.Certificate), "-noout")
-	question := ocspQuestion(t, machines.issuer, leaf.Serial, crypto.SHA256, 32)
+	pkixtest.OpenSSL(t, "crl", "-in", pkixtest.PEM(t, "X509 CRL", got.DER), "-CAfile", pkixtest.PEM(t, "CERTIFICATE", machines.Certificate), "-noout")
+	question := pkixtest.Question(t, machines.issuer.Cert, leaf.Serial, crypto.SHA256, 32)
 	answer, err := w.OCSP(t.Context(), question)
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := askOpenSSL(t, machines.issuer, question, answer.DER)
+	said := pkixtest.AskOpenSSL(t, machines.issuer.Cert, question, answer.DER)
 	if !bytes.Contains([]byte(said), []byte("Cert Status: revoked")) || bytes.Contains([]byte(said), []byte("Revocation Reason")) {
 		t.Errorf("openssl says\n%s", said)
 	}
@@ -490,12 +494,12 @@ func TestRenew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, renewed := parsed(t, before.DER), parsed(t, after.DER)
+	old, renewed := pkixtest.Parse(t, before.DER), pkixtest.Parse(t, after.DER)
 	if !bytes.Equal(old.RawSubject, renewed.RawSubject) || !bytes.Equal(old.RawSubjectPublicKeyInfo, renewed.RawSubjectPublicKeyInfo) ||
 		len(old.Extensions) != len(renewed.Extensions) || renewed.NotAfter.Sub(old.NotAfter) != 24*time.Hour {
 		t.Errorf("renewed as %s with %d extensions until %s", renewed.Subject, len(renewed.Extensions), renewed.NotAfter)
 	}
-	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "Mallory"}}, testKey(t, key.Ed25519))
+	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: x509pkix.Name{CommonName: "Mallory"}}, pkixtest.Key(t, key.Ed25519))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -503,18 +507,18 @@ func TestRenew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := parsed(t, rekeyed.DER); c.Subject.CommonName != "Ada" || !bytes.Equal(c.RawSubjectPublicKeyInfo, testSPKI(t, key.Ed25519)) {
+	if c := pkixtest.Parse(t, rekeyed.DER); c.Subject.CommonName != "Ada" || !bytes.Equal(c.RawSubjectPublicKeyInfo, pkixtest.SPKI(t, key.Ed25519)) {
 		t.Errorf("rekeyed for %s", c.Subject)
 	}
 	w.revoke(t, person, Superseded)
 	_, err = w.Renew(operator(t), Renewal{Serial: after.Serial})
-	wantFault(t, "principal_revoked", err)
+	pkixtest.WantFault(t, "principal_revoked", err)
 	server := w.certificate(t, serverOrder(t, "dns:a.example.org"))
 	w.clock.advance(91 * 24 * time.Hour)
 	_, err = w.Renew(operator(t), Renewal{Serial: server.Serial})
-	wantFault(t, "certificate_expired", err)
+	pkixtest.WantFault(t, "certificate_expired", err)
 	_, err = w.Renew(operator(t), Renewal{Serial: id.Serial{1}})
-	wantFault(t, "certificate_unknown", err)
+	pkixtest.WantFault(t, "certificate_unknown", err)
 }
 
 // TestTwoInstances revokes on one instance while the other appends: whatever came through is dead within a second.
@@ -536,7 +540,7 @@ func TestTwoInstances(t *testing.T) {
 					for {
 						i, err := two.IssueAgent(operator(t), two.order(t, principal, person, agent, delegation))
 						if err != nil {
-							wantFault(t, "agent_revoked", err)
+							pkixtest.WantFault(t, "agent_revoked", err)
 							return
 						}
 						mu.Lock()
@@ -681,19 +685,19 @@ func TestDetachedRoot(t *testing.T) {
 		t.Errorf("the list left behind: %+v, %v", left, err)
 	}
 	_, err = w.Create(operator(t), Spec{Name: "more", Parent: "root", Subject: Subject{CommonName: "x"}})
-	wantFault(t, "authority_offline", err)
-	wantFault(t, "authority_not_root", w.Detach(operator(t), "agents", w.now()))
+	pkixtest.WantFault(t, "authority_offline", err)
+	pkixtest.WantFault(t, "authority_not_root", w.Detach(operator(t), "agents", w.now()))
 	w.certificate(t, serverOrder(t, "dns:a.example.org"))
-	question := ocspQuestion(t, must(w.authority(t.Context(), "root")).issuer, root.serial(t), crypto.SHA1, -1)
+	question := pkixtest.Question(t, must(w.authority(t.Context(), "root")).issuer.Cert, root.serial(t), crypto.SHA1, -1)
 	answer, err := w.OCSP(t.Context(), question)
-	if err != nil || !bytes.Equal(answer.DER, ocspTryLater) {
+	if err != nil || !bytes.Equal(answer.DER, pkix.OCSPTryLater) {
 		t.Errorf("answer %x, %v", answer.DER, err)
 	}
 }
 
 func (a Authority) serial(t testing.TB) id.Serial {
 	t.Helper()
-	return id.SerialOf(parsed(t, a.Certificate).SerialNumber)
+	return id.SerialOf(pkixtest.Parse(t, a.Certificate).SerialNumber)
 }
 
 func must[T any](v T, err error) T {
@@ -707,11 +711,11 @@ func TestOCSPQuestionsThatAreNotForUs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	got, err := w.OCSP(t.Context(), []byte("hello"))
-	if err != nil || !bytes.Equal(got.DER, ocspMalformed) {
+	if err != nil || !bytes.Equal(got.DER, pkix.OCSPMalformed) {
 		t.Errorf("malformed: %x, %v", got.DER, err)
 	}
-	got, err = w.OCSP(t.Context(), ocspQuestion(t, testRoot(t, key.P256), newSerial(), crypto.SHA1, -1))
-	if err != nil || !bytes.Equal(got.DER, ocspUnauthorized) {
+	got, err = w.OCSP(t.Context(), pkixtest.Question(t, stranger(t), newSerial(), crypto.SHA1, -1))
+	if err != nil || !bytes.Equal(got.DER, pkix.OCSPUnauthorized) {
 		t.Errorf("another issuer: %x, %v", got.DER, err)
 	}
 	if state, _ := w.ask(t, "machines", newSerial(), -1); state != Unknown {
@@ -731,7 +735,7 @@ func TestOCSPAnswersAreKept(t *testing.T) {
 	issuer := must(w.authority(t.Context(), "machines")).issuer
 	ask := func(hash crypto.Hash, nonce int) OCSPAnswer {
 		t.Helper()
-		a, err := w.OCSP(t.Context(), ocspQuestion(t, issuer, leaf.Serial, hash, nonce))
+		a, err := w.OCSP(t.Context(), pkixtest.Question(t, issuer.Cert, leaf.Serial, hash, nonce))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -811,4 +815,53 @@ func TestAuditAndFeed(t *testing.T) {
 	if !errors.Is(err, boom) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// readOCSP gives what an answer says, as x/crypto/ocsp reads it.
+func readOCSP(t testing.TB, der []byte, issuer *x509.Certificate) (State, Reason) {
+	t.Helper()
+	got, err := ocsp.ParseResponse(der, issuer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[int]State{ocsp.Good: Good, ocsp.Unknown: Unknown, ocsp.Revoked: Revoked}[got.Status], Reason(got.RevocationReason)
+}
+
+// stranger is the certificate of an authority that is not ours.
+func stranger(t testing.TB) *x509.Certificate {
+	t.Helper()
+	issuer, err := pkix.NewIssuer(Subject{CommonName: "Stranger"}, pkixtest.Key(t, key.P256).Public(), pkixtest.Key(t, key.P256))
+	if err != nil {
+		t.Fatal(err)
+	}
+	template, err := pkix.NewTemplate(issuer, pkix.Links{}, profileNamed(t, "root"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := template.Content(Request{SPKI: pkixtest.SPKI(t, key.P256), Kind: key.P256, Subject: Subject{CommonName: "Stranger"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Serial = newSerial()
+	if err := template.Date(c, time.Now(), 0); err != nil {
+		t.Fatal(err)
+	}
+	der, err := template.Issue(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pkixtest.Parse(t, der)
+}
+
+func newSerial() id.Serial { return new(id.Serials).Next(time.Now()) }
+
+func profileNamed(t testing.TB, wanted string) Profile {
+	t.Helper()
+	for _, p := range BuiltIn() {
+		if p.Name == wanted {
+			return p
+		}
+	}
+	t.Fatalf("no built-in profile %s", wanted)
+	return Profile{}
 }

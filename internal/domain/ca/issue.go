@@ -2,9 +2,7 @@ package ca
 
 import (
 	"context"
-	"crypto/x509/pkix"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +11,7 @@ import (
 	"chancery/internal/base/key"
 	"chancery/internal/base/name"
 	"chancery/internal/core/store"
+	"chancery/internal/domain/ca/pkix"
 )
 
 // An Order asks for an ordinary certificate.
@@ -62,38 +61,35 @@ func (h *Hierarchy) Issue(ctx context.Context, o Order) (Issued, error) {
 	if err != nil {
 		return Issued{}, err
 	}
-	if t.profile.Authority || t.profile.forAgents() {
+	if t.Profile.Authority || t.Profile.ForAgents() {
 		return Issued{}, fault.New(fault.Denied, "profile_unfit", "profile %s is not for ordinary certificates", o.Profile)
 	}
-	request, err := o.request(&t.profile)
+	request, err := o.request()
 	if err != nil {
 		return Issued{}, err
 	}
 	now := h.now()
-	c, err := t.content(request, o.Extensions)
+	c, err := t.Content(request, o.Extensions)
 	if err != nil {
 		return Issued{}, err
 	}
-	c.serial = h.serials.Next(now)
-	c.notBefore, c.notAfter = t.profile.period(now, o.Lifetime)
-	c.end(o.NotAfter)
+	c.Serial = h.serials.Next(now)
+	if err := t.Date(c, now, o.Lifetime, o.NotAfter); err != nil {
+		return Issued{}, err
+	}
 	return h.append(ctx, a, t, c, o.Owner, request.Names)
 }
 
 // append signs a content and stores the certificate.
-func (h *Hierarchy) append(ctx context.Context, a *authority, t *template, c *content, owner string, names []name.Name) (Issued, error) {
+func (h *Hierarchy) append(ctx context.Context, a *authority, t *pkix.Template, c *pkix.Content, owner string, names []name.Name) (Issued, error) {
 	if err := h.alive(ctx, append([]string{owner}, a.above...)); err != nil {
 		return Issued{}, err
 	}
-	c.end(t.issuer.notAfter())
-	if err := c.checkPeriod(); err != nil {
-		return Issued{}, err
-	}
-	der, err := t.issue(c)
+	der, err := t.Issue(c)
 	if err != nil {
 		return Issued{}, err
 	}
-	r := newRow(c, der, a.target, t.profile.Name, owner, names)
+	r := newRow(c, der, a.target, t.Profile.Name, owner, names)
 	got, err := h.db.Append(ctx, hotCertificate, r.values())
 	switch {
 	case err != nil:
@@ -101,23 +97,9 @@ func (h *Hierarchy) append(ctx context.Context, a *authority, t *template, c *co
 	case got.Outcome == store.Refused:
 		return Issued{}, errRevoked(got.Because)
 	case got.Outcome == store.Exists:
-		return Issued{}, fmt.Errorf("serial %s was given twice", c.serial)
+		return Issued{}, fmt.Errorf("serial %s was given twice", c.Serial)
 	}
-	return Issued{Serial: c.serial, DER: der, NotBefore: c.notBefore, NotAfter: c.notAfter}, nil
-}
-
-// end keeps a certificate from lasting longer than a limit; zero is none.
-func (c *content) end(limit time.Time) {
-	if limit = limit.UTC().Truncate(time.Second); !limit.IsZero() && limit.Before(c.notAfter) {
-		c.notAfter = limit
-	}
-}
-
-func (c *content) checkPeriod() error {
-	if c.notAfter.Before(c.notBefore) {
-		return fault.New(fault.Denied, "nothing_left", "what the certificate stands on has ended: the authority, the principal's certificate or the delegation")
-	}
-	return nil
+	return Issued{Serial: c.Serial, DER: der, NotBefore: c.NotBefore, NotAfter: c.NotAfter}, nil
 }
 
 // errRevoked says which of the things above a certificate is revoked.
@@ -132,13 +114,13 @@ func errRevoked(target string) error {
 }
 
 // request gives what the order asks for: the CSR's word, overridden by the order's.
-func (o *Order) request(p *Profile) (Request, error) {
+func (o *Order) request() (Request, error) {
 	var r Request
 	var err error
 	if len(o.CSR) > 0 {
 		r, err = ReadRequest(o.CSR)
 	} else {
-		r, err = bareRequest(o.SPKI)
+		r, err = pkix.BareRequest(o.SPKI)
 	}
 	if err != nil {
 		return r, err
@@ -149,75 +131,8 @@ func (o *Order) request(p *Profile) (Request, error) {
 	if o.Names != nil {
 		r.Names = o.Names
 	}
-	return r, p.fits(&r)
+	return r, nil
 }
-
-func bareRequest(spki []byte) (Request, error) {
-	public, err := key.ParsePublic(spki)
-	if err != nil {
-		return Request{}, err
-	}
-	kind, err := key.KindOf(public)
-	return Request{SPKI: spki, Kind: kind}, err
-}
-
-// fits refuses a request that the profile does not take.
-func (p *Profile) fits(r *Request) error {
-	if err := p.keyRefused(r.Kind); err != nil {
-		return err
-	}
-	if len(r.Names) < p.NamesMin {
-		return fault.New(fault.Invalid, "names_too_few", "profile %s needs at least %d names of the kinds %v", p.Name, p.NamesMin, p.NameKinds)
-	}
-	if len(r.Names) > p.NamesMax {
-		return fault.New(fault.Invalid, "names_too_many", "profile %s takes at most %d names", p.Name, p.NamesMax)
-	}
-	for _, n := range r.Names {
-		if !p.allowsName(n.Kind) {
-			return fault.New(fault.Invalid, "name_kind_refused", "profile %s does not take %s names, such as %s", p.Name, n.Kind, n.Text)
-		}
-	}
-	return p.commonNameFits(r)
-}
-
-func (p *Profile) commonNameFits(r *Request) error {
-	cn := r.Subject.CommonName
-	switch {
-	case p.CommonName == CommonNameRequired && cn == "":
-		return fault.New(fault.Invalid, "common_name_missing", "profile %s needs a common name in the subject", p.Name)
-	case p.CommonName == CommonNameIsName && cn != "" && !slices.ContainsFunc(r.Names, func(n name.Name) bool { return strings.EqualFold(n.Text, cn) }):
-		return fault.New(fault.Invalid, "common_name_unproved", "the common name %.64q is none of the names that the certificate is for", cn).
-			WithHint("leave the common name out, or add it to the names")
-	}
-	return r.Subject.check()
-}
-
-// content turns a request into what varies in its certificate, and holds names and extensions to what is permitted.
-func (t *template) content(r Request, extensions []pkix.Extension) (*content, error) {
-	for _, n := range r.Names {
-		if err := t.names.check(n); err != nil {
-			return nil, err
-		}
-		if err := t.above.check(n); err != nil {
-			return nil, err
-		}
-	}
-	for i, e := range extensions {
-		same := func(other pkix.Extension) bool { return other.Id.Equal(e.Id) }
-		if !slices.Contains(t.profile.Extensions, e.Id.String()) || slices.ContainsFunc(extensions[:i], same) || len(e.Value) > extensionMax {
-			return nil, fault.New(fault.Denied, "extension_not_permitted", "profile %s does not let an order bring the extension %s once more or at this size", t.profile.Name, e.Id)
-		}
-	}
-	subject, err := r.Subject.encode()
-	if err != nil {
-		return nil, fmt.Errorf("encode subject: %w", err)
-	}
-	names, err := encodeNames(r.Names)
-	return &content{subject: subject, spki: r.SPKI, names: names, extensions: extensions}, err
-}
-
-// extensionMax bounds an extension that an order brings; a certificate beyond 16 KB fits few handshakes.
-const extensionMax = 12 << 10
 
 // A row is an ordinary certificate as it is stored.
 type row struct {
@@ -231,14 +146,14 @@ type row struct {
 	der                 []byte
 }
 
-func newRow(c *content, der []byte, authority, profile, owner string, names []name.Name) row {
+func newRow(c *pkix.Content, der []byte, authority, profile, owner string, names []name.Name) row {
 	texts := make([]string, len(names))
 	for i, n := range names {
 		texts[i] = n.String()
 	}
 	return row{
-		serial: c.serial, keyHash: key.Hash(c.spki), authority: authority, profile: profile, owner: owner,
-		names: strings.Join(texts, " "), notBefore: c.notBefore, notAfter: c.notAfter, der: der,
+		serial: c.Serial, keyHash: key.Hash(c.SPKI), authority: authority, profile: profile, owner: owner,
+		names: strings.Join(texts, " "), notBefore: c.NotBefore, notAfter: c.NotAfter, der: der,
 	}
 }
 

@@ -1,7 +1,6 @@
 package ca
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -9,6 +8,7 @@ import (
 
 	"chancery/internal/base/id"
 	"chancery/internal/core/store"
+	"chancery/internal/domain/ca/pkix"
 )
 
 // A List is a certificate revocation list as it is published.
@@ -49,7 +49,7 @@ func (l *lists) of(authority string) *list {
 // A list is one authority's revocation list: its entries, and how far they follow the revocations.
 type list struct {
 	mu       sync.Mutex // guards the rest, also while the store is read and the list is signed
-	roll     roll
+	roll     *pkix.Roll
 	epoch    uint64
 	next     int          // revocations of the epoch that are in
 	open     []revocation // below which certificates may still be stored
@@ -123,7 +123,7 @@ func (h *Hierarchy) signGathered(ctx context.Context, a *authority, l *list, unt
 	if err != nil {
 		return List{}, fmt.Errorf("taking a number for the list of %s: %w", a.Name, err)
 	}
-	if made.DER, err = a.issuer.signCRL(l.roll.entries, made.Number, made.ThisUpdate, made.NextUpdate); err != nil {
+	if made.DER, err = a.issuer.SignCRL(l.roll, made.Number, made.ThisUpdate, made.NextUpdate); err != nil {
 		return List{}, fmt.Errorf("signing the list of %s: %w", a.Name, err)
 	}
 	if a.Parent == "" {
@@ -167,7 +167,7 @@ func (h *Hierarchy) leftBehind(ctx context.Context, a *authority) (made List, er
 		return err
 	})
 	if err == nil && (!found || len(made.DER) == 0 || milli(until).Before(h.now())) {
-		return List{}, errOffline
+		return List{}, pkix.ErrOffline
 	}
 	made.ThisUpdate, made.NextUpdate = milli(from), milli(until)
 	return made, err
@@ -182,17 +182,22 @@ func (h *Hierarchy) gather(ctx context.Context, a *authority, l *list) (changed 
 	}
 	news, epoch, next := h.revoked.since(known, l.next)
 	roll, open := l.roll, l.open
-	if epoch != known {
-		roll, open = emptyRoll(), nil
+	afresh := epoch != known
+	if afresh {
+		roll, open = pkix.NewRoll(), nil
 		l.gathered = now
 	}
+	size := roll.Size()
 	open = append(open, news...)
 	// An entry stays for one list beyond the certificate's end (RFC 5280 §3.3).
-	if err := h.enter(ctx, a, &roll, open, now.Add(-h.config.CRLLifetime)); err != nil {
+	if err := h.enter(ctx, a, roll, open, now.Add(-h.config.CRLLifetime)); err != nil {
 		l.gathered = time.Time{} // half-entered: begin again
 		return false, err
 	}
-	changed = !bytes.Equal(roll.entries, l.roll.entries)
+	changed = roll.Size() > size
+	if afresh && l.roll != nil {
+		changed = !roll.Equal(l.roll)
+	}
 	l.roll, l.epoch, l.next, l.open = roll, epoch, next, stillOpen(open, now)
 	return changed, nil
 }
@@ -208,7 +213,7 @@ func stillOpen(all []revocation, now time.Time) (open []revocation) {
 }
 
 // enter puts the authority's certificates below the given revocations into the roll.
-func (h *Hierarchy) enter(ctx context.Context, a *authority, roll *roll, all []revocation, ended time.Time) error {
+func (h *Hierarchy) enter(ctx context.Context, a *authority, roll *pkix.Roll, all []revocation, ended time.Time) error {
 	var wide []revocation
 	for n := range all {
 		r := &all[n]
@@ -220,7 +225,7 @@ func (h *Hierarchy) enter(ctx context.Context, a *authority, roll *roll, all []r
 			if err != nil {
 				return err
 			}
-			if err := roll.add(serial, r.at, r.reason); err != nil {
+			if err := roll.Add(serial, r.at, r.reason); err != nil {
 				return err
 			}
 		}
@@ -231,7 +236,7 @@ func (h *Hierarchy) enter(ctx context.Context, a *authority, roll *roll, all []r
 	return h.db.Read(ctx, func(tx *store.Tx) error {
 		for n := range wide {
 			r := &wide[n]
-			err := below(tx, r, a.target, ended.UnixMilli(), func(serial id.Serial) error { return roll.add(serial, r.at, r.reason) })
+			err := below(tx, r, a.target, ended.UnixMilli(), func(serial id.Serial) error { return roll.Add(serial, r.at, r.reason) })
 			if err != nil {
 				return err
 			}

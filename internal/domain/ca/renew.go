@@ -3,7 +3,6 @@ package ca
 import (
 	"context"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"chancery/internal/base/id"
 	"chancery/internal/base/name"
 	"chancery/internal/core/store"
+	"chancery/internal/domain/ca/pkix"
 )
 
 // A Renewal asks for the same certificate for a new time: same authority, profile, owner, subject and names.
@@ -36,7 +36,7 @@ func (h *Hierarchy) Renew(ctx context.Context, r Renewal) (Issued, error) {
 	if err != nil {
 		return Issued{}, err
 	}
-	if t.profile.Authority {
+	if t.Profile.Authority {
 		return Issued{}, fault.New(fault.Denied, "profile_unfit", "the certificate of an authority is not renewed; create a new authority")
 	}
 	if err := h.alive(ctx, []string{certificateTarget(r.Serial)}); err != nil {
@@ -47,43 +47,42 @@ func (h *Hierarchy) Renew(ctx context.Context, r Renewal) (Issued, error) {
 		return Issued{}, fault.New(fault.Denied, "certificate_expired", "the certificate expired at %s", before.notAfter.Format(time.RFC3339)).
 			WithHint("ask for a new certificate")
 	}
-	c, names, err := t.again(&before, r.CSR)
+	c, names, err := before.again(t, r.CSR)
 	if err != nil {
 		return Issued{}, err
 	}
-	c.serial = h.serials.Next(now)
-	c.notBefore, c.notAfter = t.profile.period(now, r.Lifetime)
+	c.Serial = h.serials.Next(now)
+	if err := t.Date(c, now, r.Lifetime); err != nil {
+		return Issued{}, err
+	}
 	return h.append(ctx, a, t, c, before.owner, names)
 }
 
 // again gives what a certificate holds for its next one. The profile may have changed since: the key and the names are
 // held to it as if they were new.
-func (t *template) again(before *row, csr []byte) (*content, []name.Name, error) {
-	cert, err := x509.ParseCertificate(before.der)
+func (r *row) again(t *pkix.Template, csr []byte) (*pkix.Content, []name.Name, error) {
+	cert, err := x509.ParseCertificate(r.der)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading certificate %s: %w", before.serial, err)
+		return nil, nil, fmt.Errorf("reading certificate %s: %w", r.serial, err)
 	}
-	request, err := bareRequest(cert.RawSubjectPublicKeyInfo)
+	request, err := pkix.BareRequest(cert.RawSubjectPublicKeyInfo)
 	if len(csr) > 0 {
 		request, err = ReadRequest(csr)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	request.Subject = subjectOf(cert.Subject)
+	request.Subject = pkix.SubjectOf(cert.Subject)
 	request.Names = nil
-	for text := range strings.FieldsSeq(before.names) {
+	for text := range strings.FieldsSeq(r.names) {
 		n, err := name.Parse(text)
 		if err != nil {
 			return nil, nil, err
 		}
 		request.Names = append(request.Names, n)
 	}
-	if err := t.profile.fits(&request); err != nil {
-		return nil, nil, err
-	}
-	c, err := t.content(request, slices.DeleteFunc(cert.Extensions, func(e pkix.Extension) bool {
-		return !slices.Contains(t.profile.Extensions, e.Id.String())
+	c, err := t.Content(request, slices.DeleteFunc(cert.Extensions, func(e pkix.Extension) bool {
+		return !slices.Contains(t.Profile.Extensions, e.Id.String())
 	}))
 	return c, request.Names, err
 }

@@ -2,6 +2,7 @@ package ca
 
 import (
 	"bytes"
+	"chancery/internal/domain/ca/pkix"
 	"context"
 	"fmt"
 	"time"
@@ -32,37 +33,37 @@ const agentOCSPLifetime = time.Minute
 // question with a nonce is answered afresh (RFC 9654). A question that cannot be read or that is not for us gets the
 // unsigned answer of the RFC, not an error; errors are those of the store and of the signer.
 func (h *Hierarchy) OCSP(ctx context.Context, question []byte) (OCSPAnswer, error) {
-	request, ok := parseOCSP(question)
+	request, ok := pkix.ParseOCSP(question)
 	if !ok {
-		return OCSPAnswer{DER: ocspMalformed}, nil
+		return OCSPAnswer{DER: pkix.OCSPMalformed}, nil
 	}
 	s, err := h.snapshot(ctx)
 	if err != nil {
 		return OCSPAnswer{}, err
 	}
-	a := s.namedBy(&request.certs[0])
+	a := s.namedBy(&request.Certs[0])
 	switch {
 	case a == nil:
-		return OCSPAnswer{DER: ocspUnauthorized}, nil
+		return OCSPAnswer{DER: pkix.OCSPUnauthorized}, nil
 	case !a.Online:
-		return OCSPAnswer{DER: ocspTryLater}, nil
+		return OCSPAnswer{DER: pkix.OCSPTryLater}, nil
 	}
 	if err := h.revoked.catchUp(ctx, h.db); err != nil {
 		return OCSPAnswer{}, err
 	}
-	records, err := h.asked(ctx, a, request.certs)
+	records, err := h.asked(ctx, a, request.Certs)
 	if err != nil {
 		return OCSPAnswer{}, err
 	}
-	if len(records) == 1 && request.nonce == nil && records[0] != nil {
-		return h.shared(a, &request.certs[0], records[0])
+	if len(records) == 1 && request.Nonce == nil && records[0] != nil {
+		return h.shared(a, &request.Certs[0], records[0])
 	}
 	return h.respond(a, &request, records)
 }
 
-func (s *snapshot) namedBy(c *certID) *authority {
+func (s *snapshot) namedBy(c *pkix.CertID) *authority {
 	for _, name := range s.order {
-		if a := s.authorities[name]; a.issuer.isNamedBy(c) {
+		if a := s.authorities[name]; a.issuer.IsNamedBy(c) {
 			return a
 		}
 	}
@@ -70,13 +71,13 @@ func (s *snapshot) namedBy(c *certID) *authority {
 }
 
 // asked gives the record of each certificate asked about; nil for those that the authority never issued.
-func (h *Hierarchy) asked(ctx context.Context, a *authority, certs []certID) ([]*record, error) {
+func (h *Hierarchy) asked(ctx context.Context, a *authority, certs []pkix.CertID) ([]*record, error) {
 	records := make([]*record, len(certs))
 	for n := range certs {
-		if n > 0 && !a.issuer.isNamedBy(&certs[n]) {
+		if n > 0 && !a.issuer.IsNamedBy(&certs[n]) {
 			continue
 		}
-		r, found, err := h.records.Get(ctx, string(certs[n].serial))
+		r, found, err := h.records.Get(ctx, string(certs[n].Serial))
 		if err != nil {
 			return nil, fmt.Errorf("looking up a certificate: %w", err)
 		}
@@ -88,31 +89,31 @@ func (h *Hierarchy) asked(ctx context.Context, a *authority, certs []certID) ([]
 }
 
 // shared gives the signed answer about one certificate again while its status is the same and half of its time is left.
-func (h *Hierarchy) shared(a *authority, c *certID, r *record) (OCSPAnswer, error) {
+func (h *Hierarchy) shared(a *authority, c *pkix.CertID, r *record) (OCSPAnswer, error) {
 	status, now := h.statusOf(r.above), h.now()
-	if kept := r.answer.Load(); kept != nil && kept.status == status && bytes.Equal(kept.cert, c.raw) &&
+	if kept := r.answer.Load(); kept != nil && kept.status == status && bytes.Equal(kept.cert, c.Raw) &&
 		!now.Before(kept.ThisUpdate) && now.Sub(kept.ThisUpdate) < kept.NextUpdate.Sub(now) {
 		return kept.OCSPAnswer, nil
 	}
-	answer, err := h.respond(a, &ocspRequest{certs: []certID{*c}}, []*record{r})
+	answer, err := h.respond(a, &pkix.Question{Certs: []pkix.CertID{*c}}, []*record{r})
 	if err != nil {
 		return OCSPAnswer{}, err
 	}
-	kept := ocspAnswer{cert: bytes.Clone(c.raw), status: status, OCSPAnswer: answer}
+	kept := ocspAnswer{cert: bytes.Clone(c.Raw), status: status, OCSPAnswer: answer}
 	kept.Signed = false
 	r.answer.Store(&kept)
 	return answer, nil
 }
 
 // respond signs an answer.
-func (h *Hierarchy) respond(a *authority, request *ocspRequest, records []*record) (OCSPAnswer, error) {
+func (h *Hierarchy) respond(a *authority, request *pkix.Question, records []*record) (OCSPAnswer, error) {
 	now := h.now().Truncate(time.Second)
-	answer := OCSPAnswer{ThisUpdate: now, NextUpdate: now.Add(h.config.OCSPLifetime), Shared: request.nonce == nil, Signed: true}
-	verdicts := make([]verdict, len(records))
+	answer := OCSPAnswer{ThisUpdate: now, NextUpdate: now.Add(h.config.OCSPLifetime), Shared: request.Nonce == nil, Signed: true}
+	verdicts := make([]pkix.Verdict, len(records))
 	for n, r := range records {
-		verdicts[n] = verdict{cert: request.certs[n].raw, from: now}
+		verdicts[n] = pkix.Verdict{Cert: request.Certs[n].Raw, From: now}
 		if r != nil {
-			verdicts[n].status = h.statusOf(r.above)
+			verdicts[n].Status = h.statusOf(r.above).Status
 		}
 		if r == nil || r.isAgent {
 			answer.Shared = false
@@ -120,10 +121,10 @@ func (h *Hierarchy) respond(a *authority, request *ocspRequest, records []*recor
 		}
 	}
 	for n := range verdicts {
-		verdicts[n].until = answer.NextUpdate
+		verdicts[n].Until = answer.NextUpdate
 	}
 	var err error
-	if answer.DER, err = a.issuer.answerOCSP(verdicts, request.nonce, now); err != nil {
+	if answer.DER, err = a.issuer.AnswerOCSP(verdicts, request.Nonce, now); err != nil {
 		return OCSPAnswer{}, fmt.Errorf("signing an OCSP answer: %w", err)
 	}
 	return answer, nil

@@ -15,6 +15,8 @@ import (
 	"chancery/internal/base/id"
 	"chancery/internal/base/who"
 	"chancery/internal/core/store"
+
+	"chancery/internal/domain/ca/pkix"
 )
 
 // A TargetKind says what kind of thing is revoked.
@@ -71,7 +73,7 @@ func (t Target) key() (string, error) {
 		}
 		return certificateTarget(serial), nil
 	case AuthorityItself:
-		key, ok = authorityTarget(t.ID), label.MatchString(t.ID)
+		key, ok = authorityTarget(t.ID), pkix.IsLabel(t.ID)
 	case Agent:
 		ok = id.Is(id.Agent, t.ID)
 	case Delegation:
@@ -152,8 +154,7 @@ func announce(tx *store.Tx, action, target string, reason Reason, note string) e
 }
 
 func checkReason(k TargetKind, r Reason) error {
-	known := r >= 0 && int(r) < len(reasonNames) && reasonNames[r] != ""
-	if !known || r == CACompromise && k != AuthorityItself || r == AACompromise {
+	if !r.Known() || r == CACompromise && k != AuthorityItself || r == pkix.AACompromise {
 		return fault.New(fault.Invalid, "reason_unfit", "%s is not a reason to revoke a %s", r, k)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"chancery/internal/base/id"
 	"chancery/internal/base/key"
 	"chancery/internal/core/store"
+	"chancery/internal/domain/ca/pkix/pkixtest"
 )
 
 func (w *world) find(t testing.TB, q Query) []Found {
@@ -34,7 +35,7 @@ func TestFind(t *testing.T) {
 		leaf := w.agent(t, w.order(t, principal, person, agent, delegation))
 		server := w.certificate(t, serverOrder(t, "dns:a.example.org"))
 		w.certificate(t, serverOrder(t, "dns:aa.example.org"))
-		keyHash := key.Hash(testSPKI(t, key.P384))
+		keyHash := key.Hash(pkixtest.SPKI(t, key.P384))
 		check := func() {
 			t.Helper()
 			for _, c := range []struct {
@@ -75,7 +76,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("found %+v", got[0])
 		}
 		_, err := w.Find(t.Context(), Query{Cursor: "x"})
-		wantFault(t, "cursor_invalid", err)
+		pkixtest.WantFault(t, "cursor_invalid", err)
 	})
 }
 

@@ -7,30 +7,15 @@ import (
 
 	"chancery/internal/base/id"
 	"chancery/internal/core/store"
+
+	"chancery/internal/domain/ca/pkix"
 )
-
-// A State is where a certificate stands, as OCSP says it (RFC 6960 §2.2).
-type State uint8
-
-// The states. Unknown: no such serial was ever issued, or its row was retired after it expired.
-const (
-	Unknown State = iota
-	Good
-	Revoked
-)
-
-var stateNames = [...]string{"unknown", "good", "revoked"}
-
-// String gives the state in lower case.
-func (s State) String() string { return stateNames[min(int(s), len(stateNames)-1)] }
 
 // A Status is a certificate's state, derived from its own revocation and those of all that stands above it: the agent,
 // the delegation, the principal with its certificate, and the authorities. The earliest revocation counts.
 type Status struct {
-	State  State
-	At     time.Time // with Revoked: when
-	Reason Reason    // with Revoked: why
-	Target string    // with Revoked: what was revoked: "crt:"+serial, "agt_…", "dlg_…", "per_…", "svc_…" or "aut:"+name
+	pkix.Status
+	Target string // with Revoked: what was revoked: "crt:"+serial, "agt_…", "dlg_…", "per_…", "svc_…" or "aut:"+name
 }
 
 // A record is what a certificate's status is derived from. It is immutable but for the answer.
@@ -58,9 +43,9 @@ func (h *Hierarchy) Status(ctx context.Context, authority string, serial id.Seri
 func (h *Hierarchy) statusOf(above []string) Status {
 	r, found := h.revoked.earliest(above)
 	if !found {
-		return Status{State: Good}
+		return Status{Status: pkix.Status{State: Good}}
 	}
-	return Status{State: Revoked, At: r.at, Reason: r.reason, Target: r.target}
+	return Status{pkix.Status{State: Revoked, At: r.at, Reason: r.reason}, r.target}
 }
 
 // Revoked gives the first of some targets that is revoked, such as agt_…, dlg_… or crt:…, from memory. What was told

@@ -1,8 +1,9 @@
-package ca
+package pkix
 
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/crypto/cryptobyte"
 	tag "golang.org/x/crypto/cryptobyte/asn1"
@@ -34,11 +35,14 @@ var reasonNames = []string{
 
 // String gives the reason's name in RFC 5280.
 func (r Reason) String() string {
-	if r < 0 || int(r) >= len(reasonNames) || reasonNames[r] == "" {
+	if !r.Known() {
 		return fmt.Sprintf("reason %d", int(r))
 	}
 	return reasonNames[r]
 }
+
+// Known reports whether the standard has the reason.
+func (r Reason) Known() bool { return r >= 0 && int(r) < len(reasonNames) && reasonNames[r] != "" }
 
 // ParseReason reads a reason by its name in RFC 5280; the empty name means Unspecified.
 // The fault is Invalid, code reason_unknown.
@@ -63,4 +67,26 @@ func (r Reason) addExtension(b *cryptobyte.Builder) {
 		return
 	}
 	b.AddASN1(tag.SEQUENCE, func(b *cryptobyte.Builder) { addExtension(b, oidReasonCode, false, r.add) })
+}
+
+// A State is where a certificate stands, as OCSP says it (RFC 6960 §2.2).
+type State uint8
+
+// The states. Unknown: no such serial was ever issued, or its row was retired after it expired.
+const (
+	Unknown State = iota
+	Good
+	Revoked
+)
+
+var stateNames = [...]string{"unknown", "good", "revoked"}
+
+// String gives the state in lower case.
+func (s State) String() string { return stateNames[min(int(s), len(stateNames)-1)] }
+
+// A Status is what an answer says of a certificate.
+type Status struct {
+	State  State
+	At     time.Time // with Revoked: when
+	Reason Reason    // with Revoked: why
 }

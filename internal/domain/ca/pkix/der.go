@@ -1,4 +1,4 @@
-package ca
+package pkix
 
 import (
 	"encoding/asn1"

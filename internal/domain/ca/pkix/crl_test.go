@@ -1,4 +1,4 @@
-package ca
+package pkix
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 
 	"chancery/internal/base/id"
 	"chancery/internal/base/key"
+	"chancery/internal/domain/ca/pkix/pkixtest"
 )
 
 // TestCRL reads our lists with crypto/x509, openssl and the RFC lints, for each kind of issuer, empty and filled.
@@ -23,20 +24,20 @@ func TestCRL(t *testing.T) {
 		for _, count := range []int{0, 3} {
 			t.Run(fmt.Sprintf("%s/%d", kind, count), func(t *testing.T) {
 				root := testRoot(t, kind)
-				r := emptyRoll()
+				r := NewRoll()
 				serials := make([]id.Serial, count)
 				for n := range serials {
 					serials[n] = newSerial()
-					mustAdd(t, &r, serials[n], Reason(n)) // unspecified, keyCompromise, cACompromise
+					mustAdd(t, r, serials[n], Reason(n)) // unspecified, keyCompromise, cACompromise
 				}
-				der, err := root.signCRL(r.entries, 1_772_600_767, testTime, testTime.Add(time.Hour))
+				der, err := root.SignCRL(r, 1_772_600_767, testTime, testTime.Add(time.Hour))
 				if err != nil {
 					t.Fatal(err)
 				}
 				compareCRL(t, der, root, serials)
 				lintCRL(t, der)
-				file, ca := pemFile(t, "X509 CRL", der), pemFile(t, "CERTIFICATE", root.cert.Raw)
-				if said := openssl(t, "crl", "-in", file, "-CAfile", ca, "-noout", "-text"); !strings.Contains(said, "verify OK") || strings.Contains(said, "Unspecified") {
+				file, ca := pkixtest.PEM(t, "X509 CRL", der), pkixtest.PEM(t, "CERTIFICATE", root.Cert.Raw)
+				if said := pkixtest.OpenSSL(t, "crl", "-in", file, "-CAfile", ca, "-noout", "-text"); !strings.Contains(said, "verify OK") || strings.Contains(said, "Unspecified") {
 					t.Errorf("openssl says\n%s", said)
 				}
 			})
@@ -44,23 +45,23 @@ func TestCRL(t *testing.T) {
 	}
 }
 
-func mustAdd(t testing.TB, r *roll, serial id.Serial, reason Reason) {
+func mustAdd(t testing.TB, r *Roll, serial id.Serial, reason Reason) {
 	t.Helper()
-	if err := r.add(serial, testTime, reason); err != nil {
+	if err := r.Add(serial, testTime, reason); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func compareCRL(t *testing.T, der []byte, i *issuer, want []id.Serial) {
+func compareCRL(t *testing.T, der []byte, i *Issuer, want []id.Serial) {
 	t.Helper()
 	list, err := x509.ParseRevocationList(der)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := list.CheckSignatureFrom(i.cert); err != nil {
+	if err := list.CheckSignatureFrom(i.Cert); err != nil {
 		t.Error(err)
 	}
-	if list.Number.Int64() != 1_772_600_767 || !list.ThisUpdate.Equal(testTime) || !list.NextUpdate.Equal(testTime.Add(time.Hour)) || !bytes.Equal(list.AuthorityKeyId, i.cert.SubjectKeyId) {
+	if list.Number.Int64() != 1_772_600_767 || !list.ThisUpdate.Equal(testTime) || !list.NextUpdate.Equal(testTime.Add(time.Hour)) || !bytes.Equal(list.AuthorityKeyId, i.Cert.SubjectKeyId) {
 		t.Errorf("number %s, from %s until %s", list.Number, list.ThisUpdate, list.NextUpdate)
 	}
 	if len(list.RevokedCertificateEntries) != len(want) {
@@ -93,11 +94,11 @@ func lintCRL(t *testing.T, der []byte) {
 
 func TestRollHoldsEachSerialOnce(t *testing.T) {
 	t.Parallel()
-	r := emptyRoll()
+	r := NewRoll()
 	serial := newSerial()
-	mustAdd(t, &r, serial, Superseded)
+	mustAdd(t, r, serial, Superseded)
 	size := len(r.entries)
-	mustAdd(t, &r, serial, KeyCompromise)
+	mustAdd(t, r, serial, KeyCompromise)
 	if len(r.entries) != size {
 		t.Error("entered twice")
 	}
@@ -106,14 +107,14 @@ func TestRollHoldsEachSerialOnce(t *testing.T) {
 // BenchmarkCRL100k is one more revocation with 100,000 entries there already (figures.md C8).
 func BenchmarkCRL100k(b *testing.B) {
 	root := testRoot(b, key.P256)
-	r := emptyRoll()
+	r := NewRoll()
 	for range 100_000 {
-		mustAdd(b, &r, newSerial(), KeyCompromise)
+		mustAdd(b, r, newSerial(), KeyCompromise)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		mustAdd(b, &r, newSerial(), KeyCompromise)
-		if _, err := root.signCRL(r.entries, 1, testTime, testTime.Add(time.Hour)); err != nil {
+		mustAdd(b, r, newSerial(), KeyCompromise)
+		if _, err := root.SignCRL(r, 1, testTime, testTime.Add(time.Hour)); err != nil {
 			b.Fatal(err)
 		}
 	}

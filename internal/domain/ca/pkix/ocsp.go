@@ -1,4 +1,4 @@
-package ca
+package pkix
 
 import (
 	"bytes"
@@ -26,24 +26,24 @@ const (
 
 // The answers without a signature (RFC 6960 §4.2.1): OCSPResponse with responseStatus alone.
 var (
-	ocspMalformed    = []byte{0x30, 3, 0x0a, 1, 1}
-	ocspTryLater     = []byte{0x30, 3, 0x0a, 1, 3}
-	ocspUnauthorized = []byte{0x30, 3, 0x0a, 1, 6}
+	OCSPMalformed    = []byte{0x30, 3, 0x0a, 1, 1}
+	OCSPTryLater     = []byte{0x30, 3, 0x0a, 1, 3}
+	OCSPUnauthorized = []byte{0x30, 3, 0x0a, 1, 6}
 )
 
-// An ocspRequest is what a client asks: about which certificates, and with which nonce.
-type ocspRequest struct {
-	certs []certID
-	nonce []byte // the extension's value, an OCTET STRING in DER, to be sent back as it is; nil = none
+// A Question is what a client asks: about which certificates, and with which nonce.
+type Question struct {
+	Certs []CertID
+	Nonce []byte // the extension's value, an OCTET STRING in DER, to be sent back as it is; nil = none
 }
 
-// A certID names a certificate by hashes of its issuer and its serial (RFC 6960 §4.1.1).
-type certID struct {
-	raw     []byte // DER, for the answer
+// A CertID names a certificate by hashes of its issuer and its serial (RFC 6960 §4.1.1).
+type CertID struct {
+	Raw     []byte // DER, for the answer
 	hash    crypto.Hash
 	name    []byte
 	key     []byte
-	serial  id.Serial
+	Serial  id.Serial
 	foreign bool // of no issuer that we could know: an unknown hash
 }
 
@@ -77,9 +77,9 @@ func DecodeOCSPPath(path string) ([]byte, error) {
 	return der, nil
 }
 
-// parseOCSP reads an OCSPRequest (RFC 6960 §4.1.1). A signature of the request is not looked at: answers are for all.
-func parseOCSP(der []byte) (ocspRequest, bool) {
-	var r ocspRequest
+// ParseOCSP reads an OCSPRequest (RFC 6960 §4.1.1). A signature of the request is not looked at: answers are for all.
+func ParseOCSP(der []byte) (Question, bool) {
+	var r Question
 	input, outer, tbs := cryptobyte.String(der), cryptobyte.String(nil), cryptobyte.String(nil)
 	ok := len(der) <= ocspRequestMax &&
 		input.ReadASN1(&outer, tag.SEQUENCE) && input.Empty() &&
@@ -100,29 +100,29 @@ func skipVersion(s *cryptobyte.String) bool {
 	return !present || version.ReadASN1Integer(&number) && version.Empty() && number == 0
 }
 
-func (r *ocspRequest) readCerts(s *cryptobyte.String) bool {
+func (r *Question) readCerts(s *cryptobyte.String) bool {
 	var list cryptobyte.String
 	if !s.ReadASN1(&list, tag.SEQUENCE) {
 		return false
 	}
-	for !list.Empty() && len(r.certs) < ocspCertsMax {
+	for !list.Empty() && len(r.Certs) < ocspCertsMax {
 		var one cryptobyte.String
-		var c certID
+		var c CertID
 		if !list.ReadASN1(&one, tag.SEQUENCE) || !c.read(&one) || !one.SkipOptionalASN1(explicit(0)) || !one.Empty() {
 			return false
 		}
-		r.certs = append(r.certs, c)
+		r.Certs = append(r.Certs, c)
 	}
-	return list.Empty() && len(r.certs) > 0
+	return list.Empty() && len(r.Certs) > 0
 }
 
-func (c *certID) read(s *cryptobyte.String) bool {
+func (c *CertID) read(s *cryptobyte.String) bool {
 	var element, body, algorithm, serial cryptobyte.String
 	var oid asn1.ObjectIdentifier
 	if !s.ReadASN1Element(&element, tag.SEQUENCE) {
 		return false
 	}
-	c.raw = element
+	c.Raw = element
 	ok := element.ReadASN1(&body, tag.SEQUENCE) &&
 		body.ReadASN1(&algorithm, tag.SEQUENCE) && algorithm.ReadASN1ObjectIdentifier(&oid) &&
 		algorithm.SkipOptionalASN1(tag.NULL) && algorithm.Empty() &&
@@ -133,8 +133,8 @@ func (c *certID) read(s *cryptobyte.String) bool {
 	if !ok {
 		return false
 	}
-	c.serial = id.Serial(bytes.TrimLeft(serial, "\x00"))
-	c.foreign = len(c.serial) == 0 || serial[0] >= 0x80
+	c.Serial = id.Serial(bytes.TrimLeft(serial, "\x00"))
+	c.foreign = len(c.Serial) == 0 || serial[0] >= 0x80
 	for _, h := range certIDHashes {
 		if h.oid.Equal(oid) {
 			c.hash = h.hash
@@ -145,7 +145,7 @@ func (c *certID) read(s *cryptobyte.String) bool {
 }
 
 // readExtensions takes the nonce; any other extension that is critical cannot be obeyed.
-func (r *ocspRequest) readExtensions(s *cryptobyte.String) bool {
+func (r *Question) readExtensions(s *cryptobyte.String) bool {
 	var wrapped, list cryptobyte.String
 	var present bool
 	if !s.ReadOptionalASN1(&wrapped, &present, explicit(2)) || !present {
@@ -165,10 +165,10 @@ func (r *ocspRequest) readExtensions(s *cryptobyte.String) bool {
 		}
 		switch {
 		case oid.Equal(oidOCSPNonce):
-			if r.nonce != nil || !isNonce(value) {
+			if r.Nonce != nil || !isNonce(value) {
 				return false
 			}
-			r.nonce = value
+			r.Nonce = value
 		case critical:
 			return false
 		}
@@ -182,8 +182,8 @@ func isNonce(value cryptobyte.String) bool {
 	return value.ReadASN1(&nonce, tag.OCTET_STRING) && value.Empty() && len(nonce) >= 1 && len(nonce) <= ocspNonceMax
 }
 
-// names reports whether a certID speaks of this issuer's certificates.
-func (i *issuer) isNamedBy(c *certID) bool {
+// IsNamedBy reports whether a certID speaks of this issuer's certificates.
+func (i *Issuer) IsNamedBy(c *CertID) bool {
 	if c.foreign {
 		return false
 	}
@@ -195,17 +195,17 @@ func (i *issuer) isNamedBy(c *certID) bool {
 	return bytes.Equal(digest(i.keyBits), c.key) && bytes.Equal(digest(i.subject), c.name)
 }
 
-// A verdict is one SingleResponse: what an answer says of one certificate.
-type verdict struct {
-	cert   []byte // CertID in DER
-	status Status
-	from   time.Time // thisUpdate
-	until  time.Time // nextUpdate
+// A Verdict is one SingleResponse: what an answer says of one certificate.
+type Verdict struct {
+	Cert   []byte // CertID in DER
+	Status Status
+	From   time.Time // thisUpdate
+	Until  time.Time // nextUpdate
 }
 
-// answerOCSP writes and signs an OCSPResponse (RFC 6960 §4.2.1). The issuing key itself signs, so no certificate goes
+// AnswerOCSP writes and signs an OCSPResponse (RFC 6960 §4.2.1). The issuing key itself signs, so no certificate goes
 // along; the responder is named by its key.
-func (i *issuer) answerOCSP(verdicts []verdict, nonce []byte, now time.Time) ([]byte, error) {
+func (i *Issuer) AnswerOCSP(verdicts []Verdict, nonce []byte, now time.Time) ([]byte, error) {
 	responder := sha1.Sum(i.keyBits)
 	var data cryptobyte.Builder
 	data.AddASN1(tag.SEQUENCE, func(b *cryptobyte.Builder) { // ResponseData
@@ -239,21 +239,21 @@ func (i *issuer) answerOCSP(verdicts []verdict, nonce []byte, now time.Time) ([]
 	return out.Bytes()
 }
 
-func (v verdict) add(b *cryptobyte.Builder) {
-	b.AddBytes(v.cert)
-	switch v.status.State {
+func (v Verdict) add(b *cryptobyte.Builder) {
+	b.AddBytes(v.Cert)
+	switch v.Status.State {
 	case Good:
 		b.AddASN1(tag.Tag(0).ContextSpecific(), octets(nil))
 	case Revoked:
 		b.AddASN1(explicit(1), func(b *cryptobyte.Builder) {
-			b.AddASN1GeneralizedTime(v.status.At.UTC())
-			if v.status.Reason != Unspecified {
-				b.AddASN1(explicit(0), v.status.Reason.add)
+			b.AddASN1GeneralizedTime(v.Status.At.UTC())
+			if v.Status.Reason != Unspecified {
+				b.AddASN1(explicit(0), v.Status.Reason.add)
 			}
 		})
 	default:
 		b.AddASN1(tag.Tag(2).ContextSpecific(), octets(nil))
 	}
-	b.AddASN1GeneralizedTime(v.from.UTC())
-	b.AddASN1(explicit(0), func(b *cryptobyte.Builder) { b.AddASN1GeneralizedTime(v.until.UTC()) })
+	b.AddASN1GeneralizedTime(v.From.UTC())
+	b.AddASN1(explicit(0), func(b *cryptobyte.Builder) { b.AddASN1GeneralizedTime(v.Until.UTC()) })
 }

@@ -1,4 +1,4 @@
-package ca
+package pkix
 
 import (
 	"bytes"
@@ -19,20 +19,21 @@ import (
 	"chancery/internal/base/key"
 )
 
-// An issuer signs certificates, CRLs and OCSP answers under one name with one key. It is immutable and safe for
+// An Issuer signs certificates, CRLs and OCSP answers under one name with one key. It is immutable and safe for
 // concurrent use; it holds no lock while signing.
-type issuer struct {
+type Issuer struct {
 	subject   []byte // DER Name
 	keyID     []byte // subject key identifier
 	keyBits   []byte // content of subjectPublicKey, which OCSP names issuers by
 	signer    crypto.Signer
 	algorithm []byte // DER AlgorithmIdentifier of the signatures
 	hash      crypto.Hash
-	cert      *x509.Certificate // nil while a root signs itself
+	Cert      *x509.Certificate // its own; nil while a root signs itself
 	outside   bool              // the key lives outside the process, so what it signs is checked
 }
 
-var errOffline = fault.New(fault.Unavailable, "authority_offline", "the key of this authority was taken away, so it signs nothing").
+// ErrOffline is the fault of signing without a key.
+var ErrOffline = fault.New(fault.Unavailable, "authority_offline", "the key of this authority was taken away, so it signs nothing").
 	WithHint("import the key again, or use an authority below it")
 
 // A scheme is how keys of one kind sign: the weakest hash is SHA-256, and P-384 takes SHA-384.
@@ -59,9 +60,21 @@ func schemeOf(public crypto.PublicKey) (scheme, error) {
 	}
 }
 
-// newIssuer makes an issuer of a name and a key. Without a signer, because the key was taken away, it still recognises
+// NewIssuer makes an issuer of a subject and a key, such as a root before it has signed itself.
+func NewIssuer(subject Subject, public crypto.PublicKey, signer crypto.Signer) (*Issuer, error) {
+	if err := subject.check(); err != nil {
+		return nil, err
+	}
+	encoded, err := subject.encode()
+	if err != nil {
+		return nil, err
+	}
+	return newIssuer(encoded, public, signer)
+}
+
+// newIssuer makes an issuer of a Name in DER. Without a signer, because the key was taken away, it still recognises
 // questions about its certificates, and refuses to sign.
-func newIssuer(subject []byte, public crypto.PublicKey, signer crypto.Signer) (*issuer, error) {
+func newIssuer(subject []byte, public crypto.PublicKey, signer crypto.Signer) (*Issuer, error) {
 	how, err := schemeOf(public)
 	if err != nil {
 		return nil, err
@@ -82,14 +95,14 @@ func newIssuer(subject []byte, public crypto.PublicKey, signer crypto.Signer) (*
 		}
 	})
 	algorithm, err := b.Bytes()
-	return &issuer{
+	return &Issuer{
 		subject: subject, keyID: keyID(bits), keyBits: bits, signer: signer,
 		algorithm: algorithm, hash: how.hash, outside: !inProcess(signer),
 	}, err
 }
 
-// issuerOf makes an issuer of a stored certificate and the key that belongs to it, or nil where the key is gone.
-func issuerOf(cert *x509.Certificate, signer crypto.Signer) (*issuer, error) {
+// IssuerOf makes an issuer of a stored certificate and the key that belongs to it, or nil where the key is gone.
+func IssuerOf(cert *x509.Certificate, signer crypto.Signer) (*Issuer, error) {
 	if signer != nil {
 		spki, err := key.SPKI(signer.Public())
 		if err != nil {
@@ -103,7 +116,7 @@ func issuerOf(cert *x509.Certificate, signer crypto.Signer) (*issuer, error) {
 	if err != nil {
 		return nil, err
 	}
-	i.keyID, i.cert = cert.SubjectKeyId, cert
+	i.keyID, i.Cert = cert.SubjectKeyId, cert
 	return i, nil
 }
 
@@ -137,9 +150,9 @@ func publicKeyBits(spki []byte) ([]byte, error) {
 
 // seal signs to-be-signed bytes: SEQUENCE { tbs, signatureAlgorithm, signature } (RFC 5280 §4.1, §5.1; RFC 6960 §4.2.1).
 // The fault of an authority without its key is Unavailable, code authority_offline.
-func (i *issuer) seal(tbs []byte) ([]byte, error) {
+func (i *Issuer) seal(tbs []byte) ([]byte, error) {
 	if i.signer == nil {
-		return nil, errOffline
+		return nil, ErrOffline
 	}
 	message, opts := tbs, crypto.SignerOpts(i.hash)
 	if i.hash != 0 {

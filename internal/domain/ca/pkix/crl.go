@@ -1,6 +1,7 @@
-package ca
+package pkix
 
 import (
+	"bytes"
 	"time"
 
 	"golang.org/x/crypto/cryptobyte"
@@ -9,17 +10,18 @@ import (
 	"chancery/internal/base/id"
 )
 
-// A roll is the revoked certificates of one authority as the entries of its CRL, kept encoded: one more revocation
+// A Roll is the revoked certificates of one authority as the entries of its CRL, kept encoded: one more revocation
 // costs one entry and one signature, not an encoding of all. It is not safe for concurrent use.
-type roll struct {
+type Roll struct {
 	entries []byte              // CRLEntry after CRLEntry in DER
 	serials map[string]struct{} // what stands in entries
 }
 
-func emptyRoll() roll { return roll{serials: map[string]struct{}{}} }
+// NewRoll gives an empty roll.
+func NewRoll() *Roll { return &Roll{serials: map[string]struct{}{}} }
 
-// add enters a serial unless it stands there.
-func (r *roll) add(serial id.Serial, at time.Time, reason Reason) error {
+// Add enters a serial unless it stands there.
+func (r *Roll) Add(serial id.Serial, at time.Time, reason Reason) error {
 	if _, stands := r.serials[string(serial)]; stands {
 		return nil
 	}
@@ -37,17 +39,17 @@ func (r *roll) add(serial id.Serial, at time.Time, reason Reason) error {
 	return nil
 }
 
-// signCRL writes and signs a CertificateList over the entries of a roll (RFC 5280 §5.1).
-func (i *issuer) signCRL(entries []byte, number int64, from, until time.Time) ([]byte, error) {
-	b := cryptobyte.NewBuilder(make([]byte, 0, len(entries)+len(i.subject)+256))
+// SignCRL writes and signs a CertificateList over the entries of a roll (RFC 5280 §5.1).
+func (i *Issuer) SignCRL(r *Roll, number int64, from, until time.Time) ([]byte, error) {
+	b := cryptobyte.NewBuilder(make([]byte, 0, len(r.entries)+len(i.subject)+256))
 	b.AddASN1(tag.SEQUENCE, func(b *cryptobyte.Builder) {
 		b.AddASN1Int64(1) // version v2
 		b.AddBytes(i.algorithm)
 		b.AddBytes(i.subject)
 		addTime(b, from.UTC())
 		addTime(b, until.UTC())
-		if len(entries) > 0 { // absent rather than empty (RFC 5280 §5.1.2.6)
-			b.AddASN1(tag.SEQUENCE, octets(entries))
+		if len(r.entries) > 0 { // absent rather than empty (RFC 5280 §5.1.2.6)
+			b.AddASN1(tag.SEQUENCE, octets(r.entries))
 		}
 		b.AddASN1(explicit(0), sequence(func(b *cryptobyte.Builder) {
 			addAuthorityKeyID(b, i.keyID)
@@ -60,3 +62,9 @@ func (i *issuer) signCRL(entries []byte, number int64, from, until time.Time) ([
 	}
 	return i.seal(tbs)
 }
+
+// Size is how many octets the entries take: a roll that only grows has changed when its size has.
+func (r *Roll) Size() int { return len(r.entries) }
+
+// Equal reports whether two rolls have the same entries in the same order.
+func (r *Roll) Equal(other *Roll) bool { return bytes.Equal(r.entries, other.entries) }

@@ -1,4 +1,4 @@
-package ca
+package pkix
 
 import (
 	"bytes"
@@ -18,14 +18,8 @@ import (
 	"chancery/internal/base/id"
 	"chancery/internal/base/key"
 	"chancery/internal/base/name"
+	"chancery/internal/domain/ca/pkix/pkixtest"
 )
-
-func wantFault(t testing.TB, code string, err error) {
-	t.Helper()
-	if got := fault.CodeOf(err); got != code {
-		t.Errorf("got fault %q (%v), want %q", got, err, code)
-	}
-}
 
 // TestParseBack makes certificates of arbitrary content and compares every field with what crypto/x509 reads.
 func TestParseBack(t *testing.T) {
@@ -36,7 +30,7 @@ func TestParseBack(t *testing.T) {
 		if err := p.Validate(); err != nil {
 			rt.Fatal(err)
 		}
-		tpl, err := newTemplate(root, testLinks, p)
+		tpl, err := NewTemplate(root, testLinks, p)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -49,14 +43,14 @@ func TestParseBack(t *testing.T) {
 		}
 		from := time.Unix(rapid.Int64Range(0, 4_000_000_000).Draw(rt, "from"), 0).UTC()
 		to := from.Add(time.Duration(rapid.Int64Range(0, 900_000_000).Draw(rt, "seconds")) * time.Second)
-		c := &content{serial: serial, notBefore: from, notAfter: to, spki: testSPKI(t, rapid.SampledFrom([]key.Kind{key.P256, key.P384, key.Ed25519}).Draw(rt, "key"))}
-		if c.subject, err = subject.encode(); err != nil {
+		c := &Content{Serial: serial, NotBefore: from, NotAfter: to, SPKI: pkixtest.SPKI(t, rapid.SampledFrom([]key.Kind{key.P256, key.P384, key.Ed25519}).Draw(rt, "key"))}
+		if c.Subject, err = subject.encode(); err != nil {
 			rt.Fatal(err)
 		}
-		if c.names, err = encodeNames(names); err != nil {
+		if c.Names, err = encodeNames(names); err != nil {
 			rt.Fatal(err)
 		}
-		der, err := tpl.issue(c)
+		der, err := tpl.Issue(c)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -72,11 +66,11 @@ func TestParseBack(t *testing.T) {
 			rt.Errorf("serial %x, want %x", cert.SerialNumber, serial)
 		case !cert.NotBefore.Equal(from) || !cert.NotAfter.Equal(to):
 			rt.Errorf("validity %s to %s, want %s to %s", cert.NotBefore, cert.NotAfter, from, to)
-		case !bytes.Equal(cert.RawSubjectPublicKeyInfo, c.spki) || !bytes.Equal(cert.RawIssuer, root.cert.RawSubject):
+		case !bytes.Equal(cert.RawSubjectPublicKeyInfo, c.SPKI) || !bytes.Equal(cert.RawIssuer, root.Cert.RawSubject):
 			rt.Error("key or issuer differ")
-		case !bytes.Equal(cert.AuthorityKeyId, root.cert.SubjectKeyId) || len(cert.SubjectKeyId) != 20:
+		case !bytes.Equal(cert.AuthorityKeyId, root.Cert.SubjectKeyId) || len(cert.SubjectKeyId) != 20:
 			rt.Error("key identifiers differ")
-		case cert.CheckSignatureFrom(root.cert) != nil:
+		case cert.CheckSignatureFrom(root.Cert) != nil:
 			rt.Error("the signature does not verify")
 		}
 	})
@@ -157,7 +151,7 @@ func compareProfile(rt *rapid.T, cert *x509.Certificate, p Profile) {
 	if len(cert.ExtKeyUsage)+len(cert.UnknownExtKeyUsage) != len(p.ExtKeyUsages) || len(cert.Policies) != len(p.Policies) {
 		rt.Errorf("extended usages %v %v, policies %v; want %v, %v", cert.ExtKeyUsage, cert.UnknownExtKeyUsage, cert.Policies, p.ExtKeyUsages, p.Policies)
 	}
-	if cert.IsCA || cert.OCSPServer[0] != testLinks.ocsp || cert.IssuingCertificateURL[0] != testLinks.certificate || cert.CRLDistributionPoints[0] != testLinks.crl {
+	if cert.IsCA || cert.OCSPServer[0] != testLinks.OCSP || cert.IssuingCertificateURL[0] != testLinks.Certificate || cert.CRLDistributionPoints[0] != testLinks.CRL {
 		rt.Error("authority flag or links differ")
 	}
 }
@@ -215,23 +209,23 @@ func TestProfilesRefused(t *testing.T) {
 		}
 	}
 	_, err := ParseProfile([]byte(`{"name":"x","surprise":1}`))
-	wantFault(t, "profile_malformed", err)
+	pkixtest.WantFault(t, "profile_malformed", err)
 }
 
 // BenchmarkIssueBytes is the cryptographic cost of one agent certificate, beside the same through crypto/x509.
 func BenchmarkIssueBytes(b *testing.B) {
 	root := testRoot(b, key.P256)
 	p := profileNamed(b, "agent")
-	tpl, err := newTemplate(root, testLinks, p)
+	tpl, err := NewTemplate(root, testLinks, p)
 	if err != nil {
 		b.Fatal(err)
 	}
 	c := testContent(b, p, key.P256)
-	c.extensions[0].Value = bytes.Repeat([]byte{0}, 400)
+	c.Extensions[0].Value = bytes.Repeat([]byte{0}, 400)
 	b.Run("patched", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := tpl.issue(c); err != nil {
+			if _, err := tpl.Issue(c); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -239,13 +233,13 @@ func BenchmarkIssueBytes(b *testing.B) {
 	b.Run("crypto-x509", func(b *testing.B) {
 		b.ReportAllocs()
 		leaf := &x509.Certificate{
-			SerialNumber: big.NewInt(1 << 60), NotBefore: c.notBefore, NotAfter: c.notAfter, Subject: pkix.Name{CommonName: "Ada"},
+			SerialNumber: big.NewInt(1 << 60), NotBefore: c.NotBefore, NotAfter: c.NotAfter, Subject: pkix.Name{CommonName: "Ada"},
 			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-			OCSPServer: []string{testLinks.ocsp}, IssuingCertificateURL: []string{testLinks.certificate}, CRLDistributionPoints: []string{testLinks.crl},
-			IPAddresses: []net.IP{net.IPv4(192, 0, 2, 1)}, ExtraExtensions: c.extensions,
+			OCSPServer: []string{testLinks.OCSP}, IssuingCertificateURL: []string{testLinks.Certificate}, CRLDistributionPoints: []string{testLinks.CRL},
+			IPAddresses: []net.IP{net.IPv4(192, 0, 2, 1)}, ExtraExtensions: c.Extensions,
 		}
 		for b.Loop() {
-			if _, err := x509.CreateCertificate(rand.Reader, leaf, root.cert, testKey(b, key.P256).Public(), testKey(b, key.P256)); err != nil {
+			if _, err := x509.CreateCertificate(rand.Reader, leaf, root.Cert, pkixtest.Key(b, key.P256).Public(), pkixtest.Key(b, key.P256)); err != nil {
 				b.Fatal(err)
 			}
 		}

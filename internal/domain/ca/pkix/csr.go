@@ -1,4 +1,4 @@
-package ca
+package pkix
 
 import (
 	"bytes"
@@ -80,11 +80,12 @@ func provesPossession(csr *x509.CertificateRequest) error {
 }
 
 func readSubject(csr *x509.CertificateRequest) (Subject, error) {
-	s := subjectOf(csr.Subject)
+	s := SubjectOf(csr.Subject)
 	return s, s.check()
 }
 
-func subjectOf(n pkix.Name) Subject {
+// SubjectOf gives the part of a name that Chancery writes; of what is there twice, the first.
+func SubjectOf(n pkix.Name) Subject {
 	first := func(list []string) string {
 		if len(list) == 0 {
 			return ""
@@ -120,4 +121,14 @@ func readNames(csr *x509.CertificateRequest) ([]name.Name, error) {
 		}
 	}
 	return names, nil
+}
+
+// BareRequest is a request for a key whose possession the caller has seen proved.
+func BareRequest(spki []byte) (Request, error) {
+	public, err := key.ParsePublic(spki)
+	if err != nil {
+		return Request{}, err
+	}
+	kind, err := key.KindOf(public)
+	return Request{SPKI: spki, Kind: kind}, err
 }

@@ -1,4 +1,4 @@
-package ca
+package pkix
 
 import (
 	"crypto/x509"
@@ -145,6 +145,9 @@ func ParseProfile(text []byte) (Profile, error) {
 
 var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
+// IsLabel reports whether text can name a profile or an authority: 1 to 32 of a-z, 0-9 and inner hyphens.
+func IsLabel(text string) bool { return label.MatchString(text) }
+
 // Validate says what is wrong with a profile, or nil. Faults are Invalid, code profile_invalid.
 func (p *Profile) Validate() error {
 	checks := []func() string{p.nameProblem, p.usageProblem, p.authorityProblem, p.subjectProblem, p.lifetimeProblem}
@@ -247,6 +250,9 @@ func (p *Profile) lifetimeProblem() string {
 	return ""
 }
 
+// ForAgents reports whether certificates of the profile carry an agent's identity.
+func (p *Profile) ForAgents() bool { return slices.Contains(p.Extensions, AgentIdentity) }
+
 func (p *Profile) allowsName(k name.Kind) bool { return slices.Contains(p.NameKinds, k.String()) }
 
 // keyRefused says why the kind of a subject's key does not fit, or nil.
@@ -268,4 +274,35 @@ func (p *Profile) period(now time.Time, wish time.Duration) (from, to time.Time)
 	now = now.UTC().Truncate(time.Second)
 	from = now.Add(-time.Duration(p.BackdateSec) * time.Second)
 	return from, now.Add(time.Duration(seconds-1) * time.Second)
+}
+
+// fits refuses a request that the profile does not take.
+func (p *Profile) fits(r *Request) error {
+	if err := p.keyRefused(r.Kind); err != nil {
+		return err
+	}
+	if len(r.Names) < p.NamesMin {
+		return fault.New(fault.Invalid, "names_too_few", "profile %s needs at least %d names of the kinds %v", p.Name, p.NamesMin, p.NameKinds)
+	}
+	if len(r.Names) > p.NamesMax {
+		return fault.New(fault.Invalid, "names_too_many", "profile %s takes at most %d names", p.Name, p.NamesMax)
+	}
+	for _, n := range r.Names {
+		if !p.allowsName(n.Kind) {
+			return fault.New(fault.Invalid, "name_kind_refused", "profile %s does not take %s names, such as %s", p.Name, n.Kind, n.Text)
+		}
+	}
+	return p.commonNameFits(r)
+}
+
+func (p *Profile) commonNameFits(r *Request) error {
+	cn := r.Subject.CommonName
+	switch {
+	case p.CommonName == CommonNameRequired && cn == "":
+		return fault.New(fault.Invalid, "common_name_missing", "profile %s needs a common name in the subject", p.Name)
+	case p.CommonName == CommonNameIsName && cn != "" && !slices.ContainsFunc(r.Names, func(n name.Name) bool { return strings.EqualFold(n.Text, cn) }):
+		return fault.New(fault.Invalid, "common_name_unproved", "the common name %.64q is none of the names that the certificate is for", cn).
+			WithHint("leave the common name out, or add it to the names")
+	}
+	return r.Subject.check()
 }
