@@ -4,7 +4,6 @@ package store_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -65,7 +64,7 @@ func writeUntilFatal(address string) error {
 	}
 	out := bufio.NewWriterSize(os.Stdout, 1)
 	for i := range 100_000 {
-		name := fmt.Sprint(i, bytes.Repeat([]byte("x"), 40))
+		name := fmt.Sprint(i, strings.Repeat("x", 40))
 		if err := s.Write(ctx, count(name)); err != nil {
 			return err
 		}

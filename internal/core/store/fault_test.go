@@ -246,7 +246,7 @@ func TestServerGoneAndBack(t *testing.T) {
 		})
 	}
 	for range 5 {
-		time.Sleep(100 * time.Millisecond) // load between two interruptions
+		<-time.After(100 * time.Millisecond) // load between two interruptions
 		endSessions(t, admin)
 	}
 	stop()

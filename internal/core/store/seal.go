@@ -27,49 +27,59 @@ type Sign func(head []byte) (signature []byte, err error)
 // that holds the key opens after the store.
 func (s *Store) SetSigner(sign Sign) { s.sealer.sign.Store(&sign) }
 
-// Register makes the rows of a hot table part of the audit chain. Call it after Open, before rows are appended.
-func (s *Store) Register(h *Hot) error {
-	if err := h.Check(); err != nil {
-		return err
-	}
-	s.sealer.add(source{table: h.Table, columns: h.Columns})
-	return nil
-}
-
-// source is a table whose rows are sealed.
+// source is a table whose rows are sealed: the audit lines, and every table with a position column.
 type source struct {
-	table   string
-	columns []Column
+	table  string
+	fields []Column // what of a row is sealed
 }
 
-var auditSource = source{table: "audit", columns: []Column{
-	{Name: "at", Kind: Int}, {Name: "actor", Kind: Text}, {Name: "action", Kind: Text},
-	{Name: "target", Kind: Text}, {Name: "detail", Kind: Text}, {Name: "hash", Kind: Bytes},
-}}
+// sources gives the tables whose rows are sealed, with all their columns.
+func (s *Store) sources(tx *Tx) (all []source, err error) {
+	tables, err := s.engine.Tables(tx.session)
+	for _, t := range tables {
+		if t.Ordered && !perishable[t.Name] {
+			all = append(all, source{t.Name, t.Columns})
+		}
+	}
+	return all, err
+}
 
 func (src source) names() string {
-	names := make([]string, len(src.columns))
-	for i, c := range src.columns {
+	names := make([]string, len(src.fields))
+	for i, c := range src.fields {
 		names[i] = c.Name
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(names, ",")
+}
+
+// only gives the source with the fields that an older seal names; a column may have come since.
+func (src source) only(names string) (source, error) {
+	narrow := source{table: src.table}
+	for name := range strings.SplitSeq(names, ",") {
+		i := slices.IndexFunc(src.fields, func(c Column) bool { return c.Name == name })
+		if i < 0 {
+			return narrow, fmt.Errorf("no column %q", name)
+		}
+		narrow.fields = append(narrow.fields, src.fields[i])
+	}
+	return narrow, nil
 }
 
 // seal is one row of the chain.
 type seal struct {
 	number, epoch, at, high, members int64
-	source                           string
+	source, fields                   string
 	positions                        spans
 	content, hash, signature         []byte
 }
 
 // link gives the hash of this seal as the successor of the one with hash previous.
 func (l *seal) link(previous []byte) []byte {
-	sum := digest(l.number, l.epoch, l.at, l.source, l.high, l.positions.String(), l.members, l.content, previous)
+	sum := digest(l.number, l.epoch, l.at, l.source, l.fields, l.high, l.positions.String(), l.members, l.content, previous)
 	return sum[:]
 }
 
-// run seals what is committed, in this instance if it holds the lease, until ctx ends.
+// seals seals what is committed, in this instance if it holds the lease, until ctx ends.
 func (s *Store) seals(ctx context.Context) {
 	ticker := time.NewTicker(sealEvery)
 	defer ticker.Stop()
@@ -95,7 +105,15 @@ func (s *Store) sealRound(ctx context.Context) error {
 		return err
 	}
 	late := time.Since(s.sealer.looked) > sealLate
-	for _, src := range s.sealer.all() {
+	if late || s.sealer.stale.Swap(false) {
+		if err := s.Read(ctx, func(tx *Tx) (err error) {
+			s.sealer.sources, err = s.sources(tx)
+			return err
+		}); err != nil {
+			return fmt.Errorf("finding the tables: %w", err)
+		}
+	}
+	for _, src := range s.sealer.sources {
 		for more := true; more; {
 			if more, err = s.sealNext(ctx, src, late); err != nil {
 				return fmt.Errorf("sealing %s: %w", src.table, err)
@@ -146,8 +164,8 @@ func (s *Store) append(ctx context.Context, next seal) error {
 		}
 		next.number, next.at, next.signature = last.number+1, tx.Now(), []byte{}
 		next.hash = next.link(last.hash)
-		_, err = tx.Exec(`INSERT INTO seal (number, epoch, at, source, high, positions, members, content, hash, signature)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, next.number, next.epoch, next.at, next.source, next.high,
+		_, err = tx.Exec(`INSERT INTO seal (number, epoch, at, source, fields, high, positions, members, content, hash, signature)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, next.number, next.epoch, next.at, next.source, next.fields, next.high,
 			next.positions.String(), next.members, next.content, next.hash, next.signature)
 		return err
 	})
@@ -188,7 +206,7 @@ func (s *Store) gather(tx *Tx, src source, late bool) (next seal, err error) {
 	if _, err = tx.One([]any{&bound}, strings.ReplaceAll(p.Bound, "TABLE", src.table)); err != nil {
 		return next, err
 	}
-	next.source, next.high = src.table, low
+	next.source, next.fields, next.high = src.table, src.names(), low
 	if late && p.Late > 0 {
 		if err = s.gatherLate(tx, src, low, &next); err != nil || next.members > 0 {
 			return next, err
@@ -275,7 +293,7 @@ type sealedRow struct {
 func (s *Store) rowsOf(tx *Tx, src source, at spans) (rows []sealedRow, err error) {
 	p := s.engine.Positions()
 	first, last := at.bounds()
-	columns := append([]Column{{Name: p.Select, Kind: Int}}, src.columns...)
+	columns := append([]Column{{Name: p.Select, Kind: Int}}, src.fields...)
 	query := fmt.Sprintf("SELECT %s, %s FROM %s WHERE %s AND %s", p.Select, src.names(), src.table, p.After, p.UpTo)
 	err = tx.Each(query, []any{first - 1, last}, func(r Row) error {
 		values, err := engine.ScanKinds(r, columns)

@@ -63,6 +63,7 @@ type Store struct {
 	feed      feed
 	following following
 	sealer    sealer
+	hot       sync.Map  // of *Hot: checked
 	lock      *fileLock // of the SQLite file; nil with a server
 	stop      context.CancelFunc
 	tasks     tasks
@@ -169,7 +170,7 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	return s.engine.Read(ctx, func(session engine.Session) error {
-		tx := s.tx(ctx, session)
+		tx := s.tx(session.Context(), session)
 		tx.readOnly = true
 		return tx.run(fn)
 	})
@@ -179,12 +180,28 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 // its keys stood there already, or the guard refuses it. Rows of many callers share a statement and a commit. The row
 // has an int64, string, []byte or nil for each column of h and is not kept. Faults are those of Write.
 func (s *Store) Append(ctx context.Context, h *Hot, row []any) (Appended, error) {
+	if err := s.known(h); err != nil {
+		return Appended{}, err
+	}
 	if err := h.CheckRow(row); err != nil {
 		return Appended{}, err
 	}
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	return s.engine.Append(ctx, h, row)
+}
+
+// known checks a hot table once, and has the sealer look for it.
+func (s *Store) known(h *Hot) error {
+	if _, ok := s.hot.Load(h); ok {
+		return nil
+	}
+	if err := h.Check(); err != nil {
+		return err
+	}
+	s.hot.Store(h, true)
+	s.sealer.stale.Store(true)
+	return nil
 }
 
 // Backlog says how many writes wait for their commit, and for how long the oldest has waited. Admission asks it before

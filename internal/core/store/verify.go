@@ -64,6 +64,7 @@ type walk struct {
 	check   func(head, signature []byte) error
 	known   map[int64][]byte // those not met yet
 	epoch   int64
+	sources []source
 	retired map[string]spans // by table: positions whose rows went by rule
 	last    seal
 	members map[string]int64 // by table: sealed rows of this epoch
@@ -79,6 +80,9 @@ func (w *walk) begin(tx *Tx) (err error) {
 	if w.epoch, err = epoch(tx); err != nil {
 		return err
 	}
+	if w.sources, err = w.store.sources(tx); err != nil {
+		return err
+	}
 	w.retired, err = retirements(tx, w.epoch)
 	return err
 }
@@ -86,11 +90,11 @@ func (w *walk) begin(tx *Tx) (err error) {
 // page checks some seals, and reports whether there are more.
 func (w *walk) page(tx *Tx) (more bool, err error) {
 	var seals []seal
-	err = tx.Each(fmt.Sprintf(`SELECT number, epoch, at, source, high, positions, members, content, hash, signature
+	err = tx.Each(fmt.Sprintf(`SELECT number, epoch, at, source, fields, high, positions, members, content, hash, signature
 		FROM seal WHERE number > ? ORDER BY number LIMIT %d`, verifyPage), []any{w.last.number}, func(r Row) error {
 		var l seal
 		var positions string
-		if err := r.Scan(&l.number, &l.epoch, &l.at, &l.source, &l.high, &positions, &l.members, &l.content, &l.hash, &l.signature); err != nil {
+		if err := r.Scan(&l.number, &l.epoch, &l.at, &l.source, &l.fields, &l.high, &positions, &l.members, &l.content, &l.hash, &l.signature); err != nil {
 			return err
 		}
 		if l.positions, err = parseSpans(positions); err != nil || len(l.positions) == 0 {
@@ -144,9 +148,9 @@ func (w *walk) content(tx *Tx, l seal) error {
 		w.result.Earlier++
 		return nil
 	}
-	src, ok := w.source(l.source)
-	if !ok {
-		w.fault("seal %d speaks of the table %q, which is not a sealed one", l.number, l.source)
+	src, err := w.source(l)
+	if err != nil {
+		w.fault("seal %d cannot be checked: %v", l.number, err)
 		return nil
 	}
 	w.members[l.source] += l.members
@@ -170,19 +174,20 @@ func (w *walk) content(tx *Tx, l seal) error {
 	return nil
 }
 
-func (w *walk) source(table string) (source, bool) {
-	for _, src := range w.store.sealer.all() {
-		if src.table == table {
-			return src, true
+// source gives the table that l speaks of, with the fields that it seals.
+func (w *walk) source(l seal) (source, error) {
+	for _, src := range w.sources {
+		if src.table == l.source {
+			return src.only(l.fields)
 		}
 	}
-	return source{}, false
+	return source{}, fmt.Errorf("there is no table %q", l.source)
 }
 
 // tails counts what no seal holds: rows behind the last seal of each table, and rows that were slipped in before it.
 func (w *walk) tails(tx *Tx) error {
 	p := w.store.engine.Positions()
-	for _, src := range w.store.sealer.all() {
+	for _, src := range w.sources {
 		high := w.high[src.table]
 		var below, above int64
 		if _, err := tx.One([]any{&below}, "SELECT COUNT(*) FROM "+src.table+" WHERE "+p.UpTo, high); err != nil {

@@ -76,6 +76,8 @@ type Session interface {
 	Query(query string, args []any) (*sql.Rows, error)
 	// InsertNew runs an INSERT that is not an error when a unique key exists already; it reports whether a row went in.
 	InsertNew(query string, args []any) (inserted bool, err error)
+	// Context is what the statements run under; the engine may end it before the caller's.
+	Context() context.Context
 }
 
 // A Table is a table of the database as its catalogue has it.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+
+	"chancery/internal/base/fault"
 )
 
 // Kind is the kind of a column of a hot table.
@@ -116,7 +118,31 @@ func (h *Hot) CheckRow(row []any) error {
 			return fmt.Errorf("hot table %q: column %q does not take a %T", h.Table, h.Columns[i].Name, v)
 		}
 	}
+	if Size(row) > RowMax {
+		return fault.New(fault.TooLarge, "row_too_large", "The record is larger than %d bytes.", RowMax)
+	}
 	return nil
+}
+
+// RowMax bounds the bytes of one row, and BatchBytes those of the rows that share a transaction.
+const (
+	RowMax     = 1 << 20
+	BatchBytes = 8 << 20
+)
+
+// Size gives the bytes of a row.
+func Size(row []any) (n int) {
+	for _, v := range row {
+		switch v := v.(type) {
+		case string:
+			n += len(v)
+		case []byte:
+			n += len(v)
+		default:
+			n += 8
+		}
+	}
+	return n
 }
 
 // Scanner is what one row of a result offers.

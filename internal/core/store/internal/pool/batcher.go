@@ -172,12 +172,14 @@ func (b *Batcher) poll() *caller {
 // rows that share a key with one of the batch, wait for the next flush.
 func (b *Batcher) serve(ctx context.Context, f Flusher, first *caller) {
 	var todo []*caller
+	bytes := 0
 	for c := first; c != nil; c = b.poll() {
 		if c.take() {
 			b.probe.Took(engine.QueueWait, time.Since(c.queued))
 			todo = append(todo, c)
+			bytes += engine.Size(c.Row)
 		}
-		if len(todo) == batchMax {
+		if len(todo) == batchMax || bytes > engine.BatchBytes {
 			break
 		}
 	}

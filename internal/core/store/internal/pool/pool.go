@@ -238,3 +238,6 @@ func (s *Session) Query(query string, args []any) (*sql.Rows, error) {
 func (s *Session) InsertNew(query string, args []any) (bool, error) {
 	return s.dialect.InsertNew(s, query, args)
 }
+
+// Context is engine.Session's.
+func (s *Session) Context() context.Context { return s.ctx }

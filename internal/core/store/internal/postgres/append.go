@@ -98,7 +98,7 @@ func outcome(err error) error {
 
 func (f *flusher) connect(ctx context.Context) error {
 	if f.conn != nil && !f.conn.IsClosed() {
-		if time.Since(f.used) < idleMax || f.conn.PgConn().CheckConn() == nil {
+		if time.Since(f.used) < idleMax || f.conn.Ping(ctx) == nil {
 			return nil
 		}
 	}

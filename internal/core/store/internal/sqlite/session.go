@@ -67,3 +67,5 @@ func (s *session) forget() error {
 	clear(s.prepared)
 	return errors.Join(errs...)
 }
+
+func (s *session) Context() context.Context { return s.ctx }

@@ -16,9 +16,11 @@ func (w *writer) transact(jobs []*job, level engine.Durability) (again []*job) {
 	}
 	start := time.Now()
 	var ran []*job
+	bytes := 0
 	for len(jobs) > 0 {
 		j := jobs[0]
 		jobs = jobs[1:]
+		bytes += engine.Size(j.row)
 		if j.alone && len(ran) > 0 {
 			again = append(again, j)
 			continue
@@ -29,13 +31,13 @@ func (w *writer) transact(jobs []*job, level engine.Durability) (again []*job) {
 		if w.gone {
 			return append(append(ran, again...), jobs...)
 		}
-		if len(jobs) == 0 && len(ran) < batchMax && time.Since(start) < batchFor && !j.alone && again == nil {
+		if j.alone {
+			break
+		}
+		if len(jobs) == 0 && again == nil && len(ran) < batchMax && bytes < engine.BatchBytes && time.Since(start) < batchFor {
 			if next := w.poll(level); next != nil {
 				jobs = append(jobs, next)
 			}
-		}
-		if j.alone {
-			break
 		}
 	}
 	w.e.Probe.Took(engine.Statement, time.Since(start))

@@ -24,6 +24,7 @@ CREATE TABLE IF NOT EXISTS seal (
 	epoch     BIGINT NOT NULL,
 	at        BIGINT NOT NULL,
 	source    VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	fields    VARCHAR(1024) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
 	high      BIGINT NOT NULL,
 	positions MEDIUMTEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
 	members   BIGINT NOT NULL,

@@ -24,6 +24,7 @@ CREATE TABLE seal (
 	epoch     BIGINT NOT NULL,
 	at        BIGINT NOT NULL,
 	source    TEXT NOT NULL,
+	fields    TEXT NOT NULL,
 	high      BIGINT NOT NULL,
 	positions TEXT NOT NULL,
 	members   BIGINT NOT NULL,
