@@ -191,6 +191,9 @@ func (s *Store) Append(ctx context.Context, h *Hot, row []any) (Appended, error)
 	return s.engine.Append(ctx, h, row)
 }
 
+// Register checks the description of a hot table before its first row is appended, which checks it as well.
+func (s *Store) Register(h *Hot) error { return s.known(h) }
+
 // known checks a hot table once, and has the sealer look for it.
 func (s *Store) known(h *Hot) error {
 	if _, ok := s.hot.Load(h); ok {
