@@ -124,11 +124,15 @@ func New(c Config, api *rest.API, auth Authenticator, m *Metrics) (*Front, error
 	return f, nil
 }
 
-// Start listens and serves in the background; on return every listener accepts connections. After an error nothing
-// listens.
+// Start listens and serves in the background; on return every listener accepts connections, Socket only where the
+// system tells who connects to it. After an error nothing listens.
 func (f *Front) Start(ctx context.Context) error {
 	for _, l := range slices.Sorted(maps.Keys(f.config.Listen)) {
 		s, err := f.bind(ctx, l, f.config.Listen[l])
+		if errors.Is(err, errPeersUnknown) { // a token does the same, from everywhere
+			f.config.Log.Warn("no admin socket", "error", err)
+			continue
+		}
 		if err != nil {
 			f.closeAll()
 			return fmt.Errorf("listening for %s on %s: %w", l, f.config.Listen[l], err)

@@ -181,7 +181,7 @@ func (h *house) routes() *rest.API {
 	rest.Route(api, rest.Operation{Method: "GET", Path: "/open", Permission: who.Public}, func(context.Context, *struct{}) (*said, error) {
 		return &said{message{"open"}}, nil
 	})
-	rest.Route(api, rest.Operation{Method: "GET", Path: "/hold", Permission: who.Public, Gated: true}, func(ctx context.Context, _ *struct{}) (*said, error) {
+	hold := func(ctx context.Context, _ *struct{}) (*said, error) {
 		h.enter <- struct{}{}
 		select {
 		case <-h.release:
@@ -189,14 +189,16 @@ func (h *house) routes() *rest.API {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-	})
+	}
+	rest.Route(api, rest.Operation{Method: "GET", Path: "/hold", Permission: who.Public, Gated: true}, hold)
+	rest.Route(api, rest.Operation{Method: "GET", Path: "/long-hold", Permission: who.Public, Deadline: 5 * time.Second}, hold)
 	rest.Route(api, rest.Operation{Method: "GET", Path: "/panic", Permission: who.Public}, func(context.Context, *struct{}) (*said, error) {
 		panic("the roof")
 	})
 	rest.Raw(api, rest.Operation{Method: "GET", Path: "/half", Permission: who.Public}, rest.Media{}, func(*rest.Request) (*rest.Answer, error) {
 		return &rest.Answer{Stream: func(w io.Writer) error { io.WriteString(w, "half"); panic("the roof") }}, nil
 	})
-	rest.Raw(api, rest.Operation{Method: "GET", Path: "/flood", Permission: who.Public, Deadline: 20 * time.Millisecond}, rest.Media{}, func(r *rest.Request) (*rest.Answer, error) {
+	rest.Raw(api, rest.Operation{Method: "GET", Path: "/flood", Permission: who.Public}, rest.Media{}, func(*rest.Request) (*rest.Answer, error) {
 		return &rest.Answer{Stream: func(w io.Writer) error {
 			h.enter <- struct{}{}
 			for block := make([]byte, 1<<20); ; {
@@ -474,7 +476,10 @@ func TestFullGateRunsNothing(t *testing.T) {
 	h := open(t, func(c *Config) { c.Gate.Bytes = requestBytes + 100 })
 	c := h.client(t)
 	done := make(chan reply, 1)
-	go func() { done <- send(t, c, "GET", h.url(HTTPS, "/hold"), "") }()
+	go func() {
+		defer close(done)
+		done <- send(t, c, "GET", h.url(HTTPS, "/hold"), "")
+	}()
 	<-h.enter
 	r := send(t, c, "POST", h.url(HTTPS, "/work"), `{"text":"hi"}`, "Authorization", "Bearer hunter2")
 	r.want(t, 503, "overloaded")
@@ -516,9 +521,11 @@ func TestMetricsAndProfiles(t *testing.T) {
 	h := open(t, nil)
 	c := h.client(t)
 	send(t, c, "GET", h.url(HTTPS, "/me"), "")
+	send(t, c, "GET", h.url(HTTPS, "/open"), "")
 	h.metrics.Observe("sign", time.Millisecond)
 	body := send(t, c, "GET", h.url(Private, "/metrics"), "").body
 	for _, want := range []string{`chancery_phase_seconds_count{phase="sign"} 1`, `chancery_phase_seconds_count{phase="sync"} 0`,
+		`chancery_phase_seconds_count{phase="authenticate"} 2`, `chancery_phase_seconds_count{phase="parse"} 1`, `chancery_phase_seconds_count{phase="answer"} 2`,
 		`chancery_refusals_total{code="credentials_required"} 1`, `chancery_request_seconds_count{route="GET /me",status="401"} 1`,
 		"chancery_connections 1", "chancery_gate_wait_seconds 0", "go_goroutines"} {
 		if !strings.Contains(body, want) {

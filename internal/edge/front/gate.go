@@ -12,15 +12,15 @@ import (
 
 // Capacity says how much may be inside a Gate. The zero value of each field stands for its default.
 type Capacity struct {
-	Bytes int64         // estimated memory of all that is inside: 64 MiB
-	Wait  time.Duration // the longest expected wait: 500 ms
+	Bytes int64         // estimated memory of all that is inside: 128 MiB
+	Wait  time.Duration // the longest expected wait: 2 s
 	Rate  float64       // the most entries a second: 0 is no limit but the wait
 }
 
 const (
 	window     = 100 * time.Millisecond // the drain rate is measured over
 	fewInside  = 64                     // inside a gate do not wait for one another, and prove nothing about the drain rate
-	firstDrain = 1000                   // entries a second, until it was measured
+	firstDrain = 5000                   // entries a second, until it was measured
 	leastRetry = time.Second
 	mostRetry  = 10 * time.Second // of Retry-After; below the freshness of a delegation authorization
 )
@@ -46,8 +46,8 @@ type Gate struct {
 
 // NewGate makes an open gate.
 func NewGate(c Capacity, now func() time.Time) *Gate {
-	c.Bytes = cmp.Or(c.Bytes, 64<<20)
-	c.Wait = cmp.Or(c.Wait, 500*time.Millisecond)
+	c.Bytes = cmp.Or(c.Bytes, 128<<20)
+	c.Wait = cmp.Or(c.Wait, 2*time.Second)
 	return &Gate{capacity: c, now: now, drain: firstDrain, since: now()}
 }
 

@@ -49,7 +49,7 @@ func TestGateAdmitsAsMuchAsDrainsInItsWait(t *testing.T) {
 func TestGateIdleHourSaysNothingOfCapacity(t *testing.T) {
 	t.Parallel()
 	c := newClock()
-	g := NewGate(Capacity{}, c.read)
+	g := NewGate(Capacity{Wait: 500 * time.Millisecond}, c.read)
 	fill(g, 300)
 	churn(t, g, c, 20_000, 2*time.Second)
 	for range 300 {
@@ -68,7 +68,7 @@ func TestGateIdleHourSaysNothingOfCapacity(t *testing.T) {
 func TestGateClosesWhenNothingDrainsAndOpensAgain(t *testing.T) {
 	t.Parallel()
 	c := newClock()
-	g := NewGate(Capacity{}, c.read)
+	g := NewGate(Capacity{Wait: 500 * time.Millisecond}, c.read)
 	fill(g, 400)
 	for range 50 {
 		c.pass(window)

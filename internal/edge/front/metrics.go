@@ -66,6 +66,9 @@ func (m *Metrics) Gauge(name, help string, read func() float64) error {
 
 func (m *Metrics) observe(a *answer, pattern string) {
 	now := time.Now()
+	if a.record.Parse > 0 {
+		m.Observe("parse", a.record.Parse)
+	}
 	if a.status != 0 {
 		m.Observe("answer", now.Sub(a.first))
 	}

@@ -17,8 +17,8 @@ import (
 	"chancery/internal/edge/rest"
 )
 
-// requestBytes is what a request holds in memory beside its body: goroutine, buffers, parsed head.
-const requestBytes = 16 << 10
+// requestBytes is what a request holds in memory beside its body: parsed head, growth of the stack, what the rooms make.
+const requestBytes = 8 << 10
 
 // An answer watches what a route answers, for the log and the metrics.
 type answer struct {

@@ -17,15 +17,19 @@ import (
 	"time"
 )
 
-// hurried bounds every phase shortly.
-func hurried(c *Config) {
-	c.ReadHead, c.ReadBody, c.Idle, c.Write = 50*time.Millisecond, 100*time.Millisecond, 50*time.Millisecond, 200*time.Millisecond
+// only gives a house with one short deadline, so that no other one can stand in for it.
+func only(t *testing.T, deadline func(*Config) *time.Duration) *house {
+	t.Helper()
+	return open(t, func(c *Config) {
+		c.ReadHead, c.ReadBody, c.Idle, c.Write = time.Hour, time.Hour, time.Hour, time.Hour
+		*deadline(c) = 50 * time.Millisecond
+	})
 }
 
 // ended waits until the server has closed the connection, and gives what it said before.
 func ended(t *testing.T, c net.Conn) string {
 	t.Helper()
-	c.SetReadDeadline(time.Now().Add(5 * time.Second))
+	c.SetReadDeadline(time.Now().Add(4 * time.Second))
 	said, err := io.ReadAll(c)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("the server keeps the connection; it said %q", said)
@@ -54,30 +58,32 @@ func dialTLS(t *testing.T, h *house, protocols ...string) *tls.Conn {
 
 func TestSlowPeersAreCut(t *testing.T) {
 	t.Parallel()
-	h := open(t, hurried)
+	head := only(t, func(c *Config) *time.Duration { return &c.ReadHead })
+	body := only(t, func(c *Config) *time.Duration { return &c.ReadBody })
+	idle := only(t, func(c *Config) *time.Duration { return &c.Idle })
 	t.Run("silence", func(t *testing.T) {
 		t.Parallel()
-		ended(t, dial(t, h, HTTPS))
+		ended(t, dial(t, head, HTTPS))
 	})
 	t.Run("half a ClientHello", func(t *testing.T) {
 		t.Parallel()
-		c := dial(t, h, HTTPS)
+		c := dial(t, head, HTTPS)
 		c.Write([]byte{22, 3, 1, 2, 0, 1, 0, 1, 0xfc})
 		ended(t, c)
 	})
 	t.Run("handshake, then silence", func(t *testing.T) {
 		t.Parallel()
-		ended(t, dialTLS(t, h))
+		ended(t, dialTLS(t, head))
 	})
 	t.Run("half a head", func(t *testing.T) {
 		t.Parallel()
-		c := dialTLS(t, h)
+		c := dialTLS(t, head)
 		io.WriteString(c, "GET /open HTTP/1.1\r\nHost: local")
 		ended(t, c)
 	})
 	t.Run("half a body", func(t *testing.T) {
 		t.Parallel()
-		c := dialTLS(t, h)
+		c := dialTLS(t, body)
 		io.WriteString(c, "POST /work HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer hunter2\r\nContent-Length: 100\r\n\r\n{")
 		if said := ended(t, c); !strings.HasPrefix(said, "HTTP/1.1 408") || !strings.Contains(said, "body_slow") {
 			t.Errorf("half a body was answered with %q", said)
@@ -85,7 +91,7 @@ func TestSlowPeersAreCut(t *testing.T) {
 	})
 	t.Run("idle after an answer", func(t *testing.T) {
 		t.Parallel()
-		c := dialTLS(t, h)
+		c := dialTLS(t, idle)
 		io.WriteString(c, "GET /open HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		if said := ended(t, c); !strings.HasPrefix(said, "HTTP/1.1 200") {
 			t.Errorf("answered %q", said)
@@ -94,23 +100,23 @@ func TestSlowPeersAreCut(t *testing.T) {
 	const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 	t.Run("idle on HTTP/2", func(t *testing.T) {
 		t.Parallel()
-		c := dialTLS(t, h, "h2")
+		c := dialTLS(t, idle, "h2")
 		io.WriteString(c, preface)
 		ended(t, c)
 	})
 	t.Run("half a head on HTTP/2", func(t *testing.T) {
 		t.Parallel()
-		c := dialTLS(t, h, "h2")
+		c := dialTLS(t, idle, "h2")
 		io.WriteString(c, preface+"\x00\x00\x64\x01\x04\x00\x00\x00\x01\x82")
 		ended(t, c)
 	})
 	t.Run("half a body on HTTP/2", func(t *testing.T) {
 		t.Parallel()
-		body, rest := io.Pipe()
+		half, rest := io.Pipe()
 		defer rest.Close()
-		r, _ := http.NewRequestWithContext(t.Context(), "POST", h.url(HTTPS, "/work"), body)
+		r, _ := http.NewRequestWithContext(t.Context(), "POST", body.url(HTTPS, "/work"), half)
 		r.Header.Set("Authorization", "Bearer hunter2")
-		response, err := h.client(t).Do(r)
+		response, err := body.client(t).Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,19 +127,28 @@ func TestSlowPeersAreCut(t *testing.T) {
 	})
 }
 
-// A caller that takes its answer slowly is cut by the deadline for writing.
+// A caller that takes its answer slowly is cut by the deadline for writing; a route with a deadline of its own outlives
+// that one.
 func TestSlowReaderIsCut(t *testing.T) {
 	t.Parallel()
-	h := open(t, hurried)
+	h := only(t, func(c *Config) *time.Duration { return &c.Write })
+	long := make(chan reply, 1)
+	go func() {
+		defer close(long)
+		long <- send(t, h.client(t), "GET", h.url(Public, "/long-hold"), "")
+	}()
+	<-h.enter
 	c := dial(t, h, Public)
 	io.WriteString(c, "GET /flood HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	for range 2 { // the second says that a write failed
 		select {
 		case <-h.enter:
-		case <-time.After(5 * time.Second):
+		case <-time.After(4 * time.Second):
 			t.Fatal("the answer is still being written")
 		}
 	}
+	close(h.release)
+	(<-long).want(t, 200, "")
 }
 
 func TestLargeHeadIsRefused(t *testing.T) {
@@ -244,7 +259,10 @@ func TestStopFinishesWhatRuns(t *testing.T) {
 	t.Parallel()
 	h := open(t, nil)
 	done := make(chan reply, 1)
-	go func() { done <- send(t, h.client(t), "GET", h.url(HTTPS, "/hold"), "") }()
+	go func() {
+		defer close(done)
+		done <- send(t, h.client(t), "GET", h.url(HTTPS, "/hold"), "")
+	}()
 	<-h.enter
 	stopped := make(chan error, 1)
 	go func() { stopped <- h.Stop(t.Context()) }()
@@ -288,4 +306,15 @@ func mustURL(t *testing.T, s string) *url.URL {
 		t.Fatal(err)
 	}
 	return u
+}
+
+func TestStopDoesNotWaitForTheSilent(t *testing.T) {
+	t.Parallel()
+	h := only(t, func(c *Config) *time.Duration { return &c.Idle })
+	dialTLS(t, h)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // net/http would wait for five
+	defer cancel()
+	if err := h.Stop(ctx); err != nil {
+		t.Errorf("Stop: %v", err)
+	}
 }

@@ -14,11 +14,14 @@ import (
 	"chancery/internal/base/who"
 )
 
+// errPeersUnknown says that an admin socket would be open to everybody.
+var errPeersUnknown = errors.New("this system does not tell who connects to a socket")
+
 // listenSocket listens on a unix socket that only the server's own user and root can open. A socket that is left over
 // from a server that died is replaced; that no other server lives is known from the lock of the data directory.
 func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	if !peersKnown {
-		return nil, errors.New("this system does not tell who connects to a socket; leave this listener out and use a token")
+		return nil, errPeersUnknown
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSocket {
 		if err := os.Remove(path); err != nil {

@@ -2,13 +2,10 @@
 
 package front
 
-import (
-	"errors"
-	"net"
-)
+import "net"
 
 const peersKnown = false
 
 func peerUID(net.Conn) (int, error) {
-	return -1, errors.New("this system does not tell who connects to a socket")
+	return -1, errPeersUnknown
 }

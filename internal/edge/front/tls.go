@@ -6,7 +6,7 @@ import (
 )
 
 // handshakeBytes is what a handshake in progress holds in memory, roughly.
-const handshakeBytes = 32 << 10
+const handshakeBytes = 16 << 10
 
 var errBusy = errors.New("too many handshakes at once")
 

@@ -94,6 +94,7 @@ func Raw(a *API, op Operation, media Media, handle func(*Request) (*Answer, erro
 	a.describeRaw(op, media)
 	status := cmp.Or(op.Status, http.StatusOK)
 	a.add(op, guarded(op, media.accept(), func(w http.ResponseWriter, r *http.Request, body content) {
+		RecordOf(r.Context()).parsed()
 		answer, err := handle(&Request{Request: r, Type: body.media, Content: body.bytes})
 		if err == nil {
 			err = answer.write(w, status)

@@ -19,7 +19,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"chancery/internal/base/fault"
 	"chancery/internal/base/who"
 )
 
@@ -31,6 +30,8 @@ type API struct {
 	routes  []route
 	wrong   []error // what Handler will refuse the table for
 }
+
+const descriptionPath = "/api/v1/openapi"
 
 // A route is a declared operation with the handler that answers it.
 type route struct {
@@ -74,6 +75,7 @@ func (a *API) Routes() []Operation {
 // a permission, with an unknown one, declared twice, or in collision with another.
 func (a *API) Handler(around func(Operation, http.Handler) http.Handler) (http.Handler, error) {
 	mux := http.NewServeMux()
+	var tails []tail
 	wrong := slices.Clone(a.wrong)
 	for _, r := range a.routes {
 		h := r.handler
@@ -83,22 +85,14 @@ func (a *API) Handler(around func(Operation, http.Handler) http.Handler) (http.H
 		if err := register(mux, r.Method+" "+r.Path, h); err != nil {
 			wrong = append(wrong, err)
 		}
+		if t, ok := tailOf(r.Operation, h); ok {
+			tails = append(tails, t)
+		}
 	}
 	if len(wrong) > 0 {
 		return nil, fmt.Errorf("routes: %w", errors.Join(wrong...))
 	}
-	return explainUnmatched(mux), nil
-}
-
-// register adds a pattern. ServeMux panics on a pattern that is malformed or collides; at start that is an error.
-func register(mux *http.ServeMux, pattern string, h http.Handler) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%s: %v", pattern, p)
-		}
-	}()
-	mux.Handle(pattern, h)
-	return nil
+	return verbatim(tails, explainUnmatched(mux)), nil
 }
 
 // add puts a route into the table and notes what is wrong with it.
@@ -112,36 +106,6 @@ func (a *API) add(op Operation, h http.Handler) {
 	}
 	a.routes = append(a.routes, route{op, h})
 }
-
-// explainUnmatched answers for paths and methods that no route has, as a problem like every other refusal.
-func explainUnmatched(mux *http.ServeMux) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h, pattern := mux.Handler(r)
-		if pattern != "" {
-			mux.ServeHTTP(w, r) // again, because only this sets the path's values
-			return
-		}
-		probe := probe{header: http.Header{}}
-		h.ServeHTTP(&probe, r)
-		if allow := probe.header.Get("Allow"); allow != "" {
-			w.Header().Set("Allow", allow)
-			Refuse(w, r, fault.New(fault.Invalid, "method_not_allowed", "%.20s is not a method of this resource", r.Method).
-				WithHint("allowed: %s", allow))
-			return
-		}
-		Refuse(w, r, fault.New(fault.NotFound, "route_unknown", "there is nothing at %.200s", r.URL.Path).
-			WithHint("the API is described at %s.json", descriptionPath))
-	})
-}
-
-// A probe takes an answer of ServeMux and keeps its header.
-type probe struct{ header http.Header }
-
-func (p *probe) Header() http.Header         { return p.header }
-func (p *probe) Write(b []byte) (int, error) { return len(b), nil }
-func (p *probe) WriteHeader(int)             {}
-
-const descriptionPath = "/api/v1/openapi"
 
 // describeItself declares the two routes that serve the description. It is built at the first question.
 func (a *API) describeItself() {

@@ -113,6 +113,8 @@ func TestAnswers(t *testing.T) {
 		{"end of list", "GET", "/api/v1/orders?limit=7", "", "", clerk, 200, `{"items":[""]}`},
 		{"default limit", "GET", "/api/v1/orders", "", "", clerk, 200, `"next":"eHg"`},
 		{"raw bytes", "POST", "/raw/a/b", TypeCSR, "\x30\x00", who.Caller{}, 200, "a/b:\x30\x00"},
+		{"tail as it stands", "POST", "/raw/a//b+c/", TypeCSR, "", who.Caller{}, 200, "a//b+c/:"},
+		{"escaped tail", "POST", "/raw/a%2F%2Fb", TypeCSR, "", who.Caller{}, 200, "a//b:"},
 		{"raw json", "POST", "/raw/a", TypeJSON, `{"name":"pen"}`, who.Caller{}, 202, `{"name":"pen"}`},
 
 		{"nobody", "POST", "/api/v1/orders/7", TypeJSON, `{`, who.Caller{}, 401, `"credentials_required"`},

@@ -57,6 +57,7 @@ func (op Operation) Fits(r *http.Request) error {
 func Route[I, O any](a *API, op Operation, handle func(context.Context, *I) (*O, error)) {
 	described := a.describe(op)
 	huma.Register(a.huma, described, func(ctx context.Context, in *I) (*O, error) {
+		RecordOf(ctx).parsed()
 		out, err := handle(ctx, in)
 		if err != nil {
 			return nil, problemFor(ctx, err)
@@ -141,6 +142,7 @@ func guarded(op Operation, accept []string, serve func(http.ResponseWriter, *htt
 			Refuse(w, r, err)
 			return
 		}
+		RecordOf(r.Context()).begin = time.Now()
 		var body content
 		if len(accept) > 0 {
 			var err error
