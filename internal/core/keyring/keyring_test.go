@@ -26,6 +26,7 @@ import (
 	"chancery/internal/base/fault"
 	"chancery/internal/base/key"
 	"chancery/internal/core/store"
+	"chancery/internal/core/store/storetest"
 )
 
 var (
@@ -35,7 +36,26 @@ var (
 
 func openStore(t testing.TB, dir string) *store.Store {
 	t.Helper()
-	db, err := store.Open(context.Background(), store.Config{URL: "sqlite:" + filepath.Join(dir, "chancery.db")})
+	return openURL(t, "sqlite:"+filepath.Join(dir, "chancery.db"))
+}
+
+// everywhere runs a test on an empty store of each database that is at hand.
+func everywhere(t *testing.T, test func(t *testing.T, db *store.Store)) {
+	t.Helper()
+	t.Parallel()
+	for name, target := range map[string]func(testing.TB) storetest.Target{
+		"sqlite": storetest.SQLite, "postgres": storetest.Postgres, "mariadb": storetest.MariaDB,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, openURL(t, target(t).URL))
+		})
+	}
+}
+
+func openURL(t testing.TB, url string) *store.Store {
+	t.Helper()
+	db, err := store.Open(context.Background(), store.Config{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,26 +133,26 @@ func checkSigns(t testing.TB, s crypto.Signer, public crypto.PublicKey) {
 }
 
 func TestEveryKindSignsAfterReopening(t *testing.T) {
-	t.Parallel()
-	db := openStore(t, t.TempDir())
-	first := openRing(t, db)
-	kinds := []key.Kind{key.P256, key.P384, key.Ed25519, key.RSA2048}
-	public := map[key.Kind]crypto.PublicKey{}
-	for _, kind := range kinds {
-		f, err := Prepare(kind)
-		if err != nil {
-			t.Fatal(err)
+	everywhere(t, func(t *testing.T, db *store.Store) {
+		first := openRing(t, db)
+		kinds := []key.Kind{key.P256, key.P384, key.Ed25519, key.RSA2048}
+		public := map[key.Kind]crypto.PublicKey{}
+		for _, kind := range kinds {
+			f, err := Prepare(kind)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkSigns(t, f.Signer(), f.Public())
+			if err := db.Write(t.Context(), func(tx *store.Tx) error { return first.Keep(tx, "ca/"+string(kind), f) }); err != nil {
+				t.Fatal(err)
+			}
+			public[kind] = f.Public()
 		}
-		checkSigns(t, f.Signer(), f.Public())
-		if err := db.Write(t.Context(), func(tx *store.Tx) error { return first.Keep(tx, "ca/"+string(kind), f) }); err != nil {
-			t.Fatal(err)
+		second := openRing(t, db)
+		for _, kind := range kinds {
+			checkSigns(t, mustSigner(t, second, "ca/"+string(kind)), public[kind])
 		}
-		public[kind] = f.Public()
-	}
-	second := openRing(t, db)
-	for _, kind := range kinds {
-		checkSigns(t, mustSigner(t, second, "ca/"+string(kind)), public[kind])
-	}
+	})
 }
 
 func TestWrongPassphraseIsRefused(t *testing.T) {
@@ -151,33 +171,34 @@ func TestWrongPassphraseIsRefused(t *testing.T) {
 }
 
 func TestResealChangesOnlyThePassphrase(t *testing.T) {
-	t.Parallel()
-	db := openStore(t, t.TempDir())
-	r := openRing(t, db)
-	private := keep(t, r, "audit", key.Ed25519)
-	if err := r.Reseal(t.Context(), []byte("wrong"), []byte("new")); fault.CodeOf(err) != "passphrase_wrong" {
-		t.Errorf("reseal with a wrong passphrase: %v", err)
-	}
-	if err := r.Reseal(t.Context(), passphrase, []byte("new")); err != nil {
-		t.Fatal(err)
-	}
-	checkSigns(t, mustSigner(t, r, "audit"), private.Public())
-	if _, err := Open(t.Context(), db, passphrase); fault.CodeOf(err) != "passphrase_wrong" {
-		t.Errorf("the old passphrase still opens the keyring: %v", err)
-	}
-	again, err := Open(t.Context(), db, []byte("new"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.Close()
-	checkSigns(t, mustSigner(t, again, "audit"), private.Public())
+	everywhere(t, func(t *testing.T, db *store.Store) {
+		r := openRing(t, db)
+		private := keep(t, r, "audit", key.Ed25519)
+		if err := r.Reseal(t.Context(), []byte("wrong"), []byte("new")); fault.CodeOf(err) != "passphrase_wrong" {
+			t.Errorf("reseal with a wrong passphrase: %v", err)
+		}
+		if err := r.Reseal(t.Context(), passphrase, []byte("new")); err != nil {
+			t.Fatal(err)
+		}
+		checkSigns(t, mustSigner(t, r, "audit"), private.Public())
+		if _, err := Open(t.Context(), db, passphrase); fault.CodeOf(err) != "passphrase_wrong" {
+			t.Errorf("the old passphrase still opens the keyring: %v", err)
+		}
+		again, err := Open(t.Context(), db, []byte("new"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer again.Close()
+		checkSigns(t, mustSigner(t, again, "audit"), private.Public())
+	})
 }
 
 // spellings gives the ways in which a secret could show up in text or files.
 func spellings(secret []byte) [][]byte {
 	var all [][]byte
 	for _, s := range []string{
-		string(secret), fmt.Sprintf("%x", secret), fmt.Sprintf("%X", secret), fmt.Sprintf("%d", secret), fmt.Sprintf("%#v", secret),
+		string(secret), fmt.Sprintf("%x", secret), fmt.Sprintf("%X", secret), fmt.Sprintf("%d", secret),
+		strings.TrimPrefix(fmt.Sprintf("%#v", secret), "[]byte"),
 		new(big.Int).SetBytes(secret).String(), base64.StdEncoding.EncodeToString(secret), base64.RawURLEncoding.EncodeToString(secret),
 	} {
 		all = append(all, []byte(strings.Trim(s, "[]{}")))
@@ -336,32 +357,33 @@ func TestNamesAreKeptOnce(t *testing.T) {
 }
 
 func TestRetireAndDeleteEndSigningAtOnce(t *testing.T) {
-	t.Parallel()
-	r := openRing(t, openStore(t, t.TempDir()))
-	keep(t, r, "root", key.P256)
-	mustSigner(t, r, "root")
-	if err := r.Retire(t.Context(), "root"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Signer(t.Context(), "root"); fault.CodeOf(err) != "key_retired" {
-		t.Errorf("retired: %v", err)
-	}
-	if _, err := r.Export(t.Context(), "root", []byte("x")); err != nil {
-		t.Errorf("a retired key cannot be exported: %v", err)
-	}
-	if err := r.Delete(t.Context(), "root"); err != nil {
-		t.Fatal(err)
-	}
-	for what, err := range map[string]error{
-		"Retire": r.Retire(t.Context(), "root"), "Delete": r.Delete(t.Context(), "root"),
-	} {
-		if fault.CodeOf(err) != "key_unknown" {
-			t.Errorf("%s of a deleted key: %v", what, err)
+	everywhere(t, func(t *testing.T, db *store.Store) {
+		r := openRing(t, db)
+		keep(t, r, "root", key.P256)
+		mustSigner(t, r, "root")
+		if err := r.Retire(t.Context(), "root"); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if got, want := auditActions(t, r.db), []string{"keyring.create", "key.create", "key.retire", "key.export", "key.delete"}; !cmp.Equal(got, want) {
-		t.Errorf("the audit says %v, want %v", got, want)
-	}
+		if _, err := r.Signer(t.Context(), "root"); fault.CodeOf(err) != "key_retired" {
+			t.Errorf("retired: %v", err)
+		}
+		if _, err := r.Export(t.Context(), "root", []byte("x")); err != nil {
+			t.Errorf("a retired key cannot be exported: %v", err)
+		}
+		if err := r.Delete(t.Context(), "root"); err != nil {
+			t.Fatal(err)
+		}
+		for what, err := range map[string]error{
+			"Retire": r.Retire(t.Context(), "root"), "Delete": r.Delete(t.Context(), "root"),
+		} {
+			if fault.CodeOf(err) != "key_unknown" {
+				t.Errorf("%s of a deleted key: %v", what, err)
+			}
+		}
+		if got, want := auditActions(t, r.db), []string{"keyring.create", "key.create", "key.retire", "key.export", "key.delete"}; !cmp.Equal(got, want) {
+			t.Errorf("the audit says %v, want %v", got, want)
+		}
+	})
 }
 
 func auditActions(t *testing.T, db *store.Store) []string {
@@ -428,30 +450,31 @@ func TestSignersAreBoundedAndNeverStale(t *testing.T) {
 }
 
 func TestListGivesPages(t *testing.T) {
-	t.Parallel()
-	r := openRing(t, openStore(t, t.TempDir()))
-	for _, name := range []string{"b", "a", "c"} {
-		keep(t, r, name, key.Ed25519)
-	}
-	var got []string
-	for after := ""; ; {
-		page, err := r.List(t.Context(), after, 2)
-		if err != nil {
-			t.Fatal(err)
+	everywhere(t, func(t *testing.T, db *store.Store) {
+		r := openRing(t, db)
+		for _, name := range []string{"b", "a", "c"} {
+			keep(t, r, name, key.Ed25519)
 		}
-		for _, k := range page {
-			if _, err := x509.ParsePKIXPublicKey(k.SPKI); err != nil || k.Kind != key.Ed25519 || k.Source != "sealed" || k.Created.IsZero() || !k.Retired.IsZero() {
-				t.Errorf("listed %+v", k)
+		var got []string
+		for after := ""; ; {
+			page, err := r.List(t.Context(), after, 2)
+			if err != nil {
+				t.Fatal(err)
 			}
-			got, after = append(got, k.Name), k.Name
+			for _, k := range page {
+				if _, err := x509.ParsePKIXPublicKey(k.SPKI); err != nil || k.Kind != key.Ed25519 || k.Source != "sealed" || k.Created.IsZero() || !k.Retired.IsZero() {
+					t.Errorf("listed %+v", k)
+				}
+				got, after = append(got, k.Name), k.Name
+			}
+			if len(page) < 2 {
+				break
+			}
 		}
-		if len(page) < 2 {
-			break
+		if want := []string{"a", "b", "c"}; !cmp.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
 		}
-	}
-	if want := []string{"a", "b", "c"}; !cmp.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	})
 }
 
 // device stands for a PKCS#11 token.
@@ -466,35 +489,35 @@ func (d device) Signer(_ context.Context, reference string) (crypto.Signer, erro
 }
 
 func TestKeysMayLieElsewhere(t *testing.T) {
-	t.Parallel()
-	private, err := key.Generate(key.P256)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := key.Generate(key.P256)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := openStore(t, t.TempDir())
-	r := openRing(t, db, NamedSource{"hsm", device{"slot-1": private, "slot-2": other}})
-	for name, reference := range map[string]string{"root": "slot-1", "swapped": "slot-2", "gone": "slot-3"} {
-		if err := db.Write(t.Context(), func(tx *store.Tx) error {
-			return r.Adopt(tx, name, "hsm", reference, private.Public())
-		}); err != nil {
+	everywhere(t, func(t *testing.T, db *store.Store) {
+		private, err := key.Generate(key.P256)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	checkSigns(t, mustSigner(t, r, "root"), private.Public())
-	if _, err := r.Signer(t.Context(), "swapped"); !errors.Is(err, ErrDamaged) {
-		t.Errorf("a source with another key: %v", err)
-	}
-	if _, err := r.Signer(t.Context(), "gone"); err == nil {
-		t.Error("a source without the key gave a signer")
-	}
-	if _, err := r.Export(t.Context(), "root", []byte("x")); fault.CodeOf(err) != "key_elsewhere" {
-		t.Errorf("export from a source: %v", err)
-	}
-	if _, err := openRing(t, db).Signer(t.Context(), "root"); err == nil {
-		t.Error("a ring without the source gave a signer")
-	}
+		other, err := key.Generate(key.P256)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := openRing(t, db, NamedSource{"hsm", device{"slot-1": private, "slot-2": other}})
+		for name, reference := range map[string]string{"root": "slot-1", "swapped": "slot-2", "gone": "slot-3"} {
+			if err := db.Write(t.Context(), func(tx *store.Tx) error {
+				return r.Adopt(tx, name, "hsm", reference, private.Public())
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		checkSigns(t, mustSigner(t, r, "root"), private.Public())
+		if _, err := r.Signer(t.Context(), "swapped"); !errors.Is(err, ErrDamaged) {
+			t.Errorf("a source with another key: %v", err)
+		}
+		if _, err := r.Signer(t.Context(), "gone"); err == nil {
+			t.Error("a source without the key gave a signer")
+		}
+		if _, err := r.Export(t.Context(), "root", []byte("x")); fault.CodeOf(err) != "key_elsewhere" {
+			t.Errorf("export from a source: %v", err)
+		}
+		if _, err := openRing(t, db).Signer(t.Context(), "root"); err == nil {
+			t.Error("a ring without the source gave a signer")
+		}
+	})
 }

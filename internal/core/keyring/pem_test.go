@@ -84,6 +84,23 @@ func openssl(t *testing.T, args ...string) []byte {
 	return out
 }
 
+func TestImportBoundsTheWorkItIsAskedFor(t *testing.T) {
+	t.Parallel()
+	text, err := encryptPKCS8([]byte("key"), []byte("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(text)
+	var e encryptedKey
+	if _, err := asn1.Unmarshal(block.Bytes, &e); err != nil {
+		t.Fatal(err)
+	}
+	e.Scheme.Params.Derivation.Params.Iterations = iterationsMax + 1
+	if e.readable() {
+		t.Errorf("%d iterations were accepted", iterationsMax+1)
+	}
+}
+
 func TestPlainKeysAreImported(t *testing.T) {
 	t.Parallel()
 	r := openRing(t, openStore(t, t.TempDir()))

@@ -271,7 +271,7 @@ func TestNobodySeesTheOldStateAfterAChange(t *testing.T) {
 		_, raw := createToken(t, d, alice.ID, TokenSpec{})
 		var readers sync.WaitGroup
 		ctx, stop := context.WithCancel(t.Context())
-		for range 4 { // they keep the memory busy with questions that are under way during changes
+		for range 2 { // they keep the memory busy with questions that are under way during changes
 			readers.Go(func() {
 				for ctx.Err() == nil {
 					if _, err := d.CallerByToken(ctx, raw); err != nil && ctx.Err() == nil && fault.CodeOf(err) != "account_disabled" {
@@ -281,7 +281,7 @@ func TestNobodySeesTheOldStateAfterAChange(t *testing.T) {
 				}
 			})
 		}
-		for i := range 40 {
+		for i := range 16 {
 			enabled := i%2 == 1
 			if _, err := d.Change(operator(t), alice.ID, Change{Enabled: &enabled}); err != nil {
 				t.Fatal(err)
