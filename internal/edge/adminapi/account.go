@@ -40,7 +40,7 @@ func (f face) directory(a *rest.API) {
 	rest.Route(a, rest.Operation{Method: http.MethodPatch, Path: "/api/v1/accounts/{id}", Permission: who.AccountManage, Tags: tag, Summary: "Change an account",
 		Description: "What is left out stays. What hangs on a role that is gone, or on a disabled account, ends at once."},
 		func(ctx context.Context, in *struct {
-			named
+			ID   string `path:"id" maxLength:"64"`
 			Body api.AccountChange
 		}) (*body[api.Account], error) {
 			changed, err := f.accounts.Change(ctx, in.ID, change(in.Body))

@@ -90,7 +90,7 @@ func (f face) registry(a *rest.API) {
 	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/agents/{id}/invitations", Permission: who.AgentOwn, Status: http.StatusCreated, Tags: tag,
 		Summary: "Make a one-time enrolment token"},
 		func(ctx context.Context, in *struct {
-			named
+			ID   string `path:"id" maxLength:"64"`
 			Body api.InvitationRequest
 		}) (*body[api.Invitation], error) {
 			made, err := f.agents.Invite(ctx, in.ID, in.Body.Delegation)

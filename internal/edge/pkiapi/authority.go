@@ -49,7 +49,7 @@ func (f face) authorities(a *rest.API) {
 	rest.Route(a, rest.Operation{Method: http.MethodPut, Path: "/api/v1/profiles/{name}", Permission: who.ProfileManage, Tags: tag, Summary: "Save a profile",
 		Description: "A sample certificate has to pass the RFC lints before the profile counts."},
 		func(ctx context.Context, in *struct {
-			byName
+			Name string `path:"name" maxLength:"64"`
 			Body ca.Profile
 		}) (*body[ca.Profile], error) {
 			in.Body.Name = in.Name

@@ -14,8 +14,8 @@ func (f face) revocations(a *rest.API) {
 	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/certificates/{serial}/revoke", Permission: who.CertificateRevoke, Status: http.StatusNoContent, Tags: tag,
 		Summary: "Revoke a certificate", Description: "OCSP and CRL say so within a second."},
 		func(ctx context.Context, in *struct {
-			bySerial
-			Body api.RevokeRequest
+			Serial string `path:"serial" maxLength:"64"`
+			Body   api.RevokeRequest
 		}) (*struct{}, error) {
 			found, err := f.one(ctx, in.Serial)
 			if err != nil {
@@ -29,7 +29,7 @@ func (f face) revocations(a *rest.API) {
 	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/authorities/{name}/revoke", Permission: who.AuthorityManage, Status: http.StatusNoContent, Tags: tag,
 		Summary: "Revoke an authority with everything below it"},
 		func(ctx context.Context, in *struct {
-			byName
+			Name string `path:"name" maxLength:"64"`
 			Body api.RevokeRequest
 		}) (*struct{}, error) {
 			return nil, f.revoke(ctx, ca.Target{Kind: ca.AuthorityItself, ID: in.Name}, in.Body)
