@@ -1,0 +1,163 @@
+package load
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"chancery/api"
+)
+
+// measureHandlers measures servers: each in a process of its own, driven by kept-alive HTTPS connections.
+func (r *LimitReport) measureHandlers(ctx context.Context, c LimitConfig, dir string) error {
+	b, err := newBench(c, dir)
+	if err != nil {
+		return err
+	}
+	defer b.child.stop(ctx)
+	c.Log("HTTPS round trip")
+	echo, err := repeat(ctx, c.Clients, 5*c.Sample, b.echo(ctx))
+	if err != nil {
+		return err
+	}
+	r.Limits = append(r.Limits, Limit{Key: "http", Work: fmt.Sprintf("HTTPS round trip of the same JSON, without the work; %d clients", c.Clients), Both: &echo})
+	for _, v := range []struct{ key, path, work string }{
+		{"bare_renewal", bareRenewal, "bare handler: bearer token, no proof of possession"},
+		{"bare_bearer", bareBearer, "bare handler: bearer token"},
+		{"bare_one_time", bareOneTime, "bare handler: one-time token"},
+	} {
+		c.Log("%s", v.work)
+		t := b.drive(ctx, v.path)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := t.sound(); err != nil {
+			return fmt.Errorf("%s: %w", v.work, err)
+		}
+		rate := rateOf(t.rates())
+		rate.P99 = latencyOf(t.latency).P99
+		r.Limits = append(r.Limits, Limit{Key: v.key, Work: fmt.Sprintf("%s; %d clients", v.work, c.Clients), Both: &rate})
+	}
+	return nil
+}
+
+// sound refuses a run in which anything went wrong: its rate means nothing.
+func (t *tally) sound() error {
+	switch {
+	case t.wrongs > 0:
+		return fmt.Errorf("%d answers were wrong, such as: %s", t.wrongs, t.wrong[0])
+	case len(t.errors) > 0:
+		return fmt.Errorf("%d requests failed, such as: %s", t.errors[kinds(t.errors)[0]], kinds(t.errors)[0])
+	case t.doubles() > 0:
+		return fmt.Errorf("%d serials were given twice", t.doubles())
+	}
+	return nil
+}
+
+// A bench is the bare handler, running, with what its clients need.
+type bench struct {
+	child  *child
+	config LimitConfig
+	hello  greeting
+	tls    *tls.Config
+	roots  *x509.CertPool
+	key    *ecdsa.PrivateKey // signs one-time tokens
+	all    []order
+}
+
+// An order is a request that was made before the clock started.
+type order struct {
+	body   []byte
+	expect expectation
+}
+
+// orders is how many different keys the clients ask for in turn.
+const orders = 2048
+
+func newBench(c LimitConfig, dir string) (*bench, error) {
+	b := &bench{config: c, roots: x509.NewCertPool()}
+	var err error
+	if b.all, err = newOrders(orders); err != nil {
+		return nil, err
+	}
+	if b.child, b.hello, err = startBare(c.Program, dir); err != nil {
+		return nil, err
+	}
+	key, err := x509.ParsePKCS8PrivateKey(b.hello.Key)
+	if err != nil {
+		return nil, err
+	}
+	b.key = key.(*ecdsa.PrivateKey)
+	roots, err := parseChain(b.hello.Root)
+	if err != nil {
+		return nil, err
+	}
+	b.roots.AddCert(roots[0])
+	b.tls = trusting(roots...)
+	return b, nil
+}
+
+// echo gives a round trip for as many callers as there are clients; each takes a connection while it lasts.
+func (b *bench) echo(ctx context.Context) func() error {
+	free := make(chan *connection, b.config.Clients)
+	for range b.config.Clients {
+		free <- &connection{address: b.hello.Address, tls: b.tls}
+	}
+	return func() error {
+		c := <-free
+		defer func() { free <- c }()
+		a, err := c.ask(ctx, question{method: http.MethodPost, path: bareEcho, contentType: "application/json", body: b.all[0].body})
+		if err != nil {
+			return err
+		}
+		var got api.Issued
+		return json.Unmarshal(a.body, &got)
+	}
+}
+
+const regularLifetime = time.Hour
+
+// newOrders makes keys and requests for ordinary certificates, on all cores.
+func newOrders(n int) ([]order, error) {
+	all := make([]order, n)
+	return all, side(runtime.NumCPU(), n, func(i int) error {
+		s, err := newSubject(i)
+		if err != nil {
+			return err
+		}
+		all[i].expect = expectation{spki: s.spki, commonName: s.commonName, lifetime: regularLifetime}
+		all[i].body, err = json.Marshal(api.IssueRequest{Authority: "machines", Profile: "tls-client", Request: s.csr, LifetimeSec: int(regularLifetime / time.Second)})
+		return err
+	})
+}
+
+// drive runs the clients against one of the handler's routes.
+func (b *bench) drive(ctx context.Context, path string) *tally {
+	turns := make([]int, b.config.Clients)
+	l := &loop{address: b.hello.Address, tls: b.tls, clients: b.config.Clients, warmup: b.config.Warmup, duration: b.config.Duration}
+	l.scenario = scenario{
+		path: path,
+		next: func(client int) (job, error) {
+			o := b.all[(client+turns[client]*b.config.Clients)%len(b.all)]
+			turns[client]++
+			j := job{token: b.hello.Tokens[client%len(b.hello.Tokens)], body: o.body, expect: o.expect}
+			var err error
+			if path == bareOneTime {
+				j.token, err = signOneTime(b.key, o.body)
+			}
+			return j, err
+		},
+		verify: func(leaf *x509.Certificate, _ api.Issued) error {
+			_, err := leaf.Verify(x509.VerifyOptions{Roots: b.roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+			return err
+		},
+	}
+	return l.run(ctx)
+}

@@ -1,0 +1,84 @@
+package load
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"time"
+)
+
+func newKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
+
+// A subject is a key of a client with its certificate request, both made before the clock starts.
+type subject struct {
+	key        *ecdsa.PrivateKey
+	spki       []byte
+	commonName string
+	csr        string // PEM
+}
+
+// newSubject makes a key and a request for a name of nameLength octets.
+func newSubject(number int) (subject, error) {
+	s := subject{commonName: fmt.Sprintf("bench-%0*d", nameLength-len("bench-"), number)}
+	var err error
+	if s.key, err = newKey(); err != nil {
+		return s, err
+	}
+	if s.spki, err = x509.MarshalPKIXPublicKey(s.key.Public()); err != nil {
+		return s, err
+	}
+	s.csr, err = request(s.key, s.commonName)
+	return s, err
+}
+
+func newSubjects(n int) ([]subject, error) {
+	all := make([]subject, n)
+	for i := range all {
+		var err error
+		if all[i], err = newSubject(i); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// request makes a certificate request in PEM.
+func request(key *ecdsa.PrivateKey, commonName string) (string, error) {
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: commonName}}, key)
+	if err != nil {
+		return "", err
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})), nil
+}
+
+// serverTLS gives a server on the loopback interface a certificate of the authority.
+func serverTLS(authority *ecdsa.PrivateKey, root *x509.Certificate) (*tls.Config, error) {
+	key, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(2), NotBefore: time.Now().Add(-time.Minute), NotAfter: root.NotAfter, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, root, key.Public(), authority)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, nil
+}
+
+// trusting gives the client's side: only this root counts.
+func trusting(roots ...*x509.Certificate) *tls.Config {
+	pool := x509.NewCertPool()
+	for _, r := range roots {
+		pool.AddCert(r)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, ServerName: "127.0.0.1"}
+}

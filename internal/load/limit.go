@@ -1,0 +1,381 @@
+package load
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"chancery/internal/core/store"
+)
+
+// A LimitConfig says how long to measure, and where.
+type LimitConfig struct {
+	Program  Program
+	Dir      string        // where the disk is measured; empty: the system's directory for temporary files
+	Sample   time.Duration // of one sample of one piece of work; default 100 ms
+	Duration time.Duration // of each phase with clients; default 5 s
+	Warmup   time.Duration // before it; default 2 s
+	Clients  int           // default 64
+	Log      Log           // nil: silent
+}
+
+func (c LimitConfig) withDefaults() LimitConfig {
+	c.Sample = orDefault(c.Sample, 100*time.Millisecond)
+	c.Duration, c.Warmup = orDefault(c.Duration, 5*time.Second), orDefault(c.Warmup, 2*time.Second)
+	c.Clients = orDefault(c.Clients, 64)
+	if c.Log == nil {
+		c.Log = func(string, ...any) {}
+	}
+	return c
+}
+
+func orDefault[T comparable](v, standard T) T {
+	var zero T
+	if v == zero {
+		return standard
+	}
+	return v
+}
+
+// A Rate is how often a piece of work was done in a second: the median of five samples, and the samples.
+type Rate struct {
+	PerSecond float64   `json:"per_second"`
+	Samples   []float64 `json:"samples"`
+	P99       float64   `json:"p99_ms,omitempty"` // where each piece was timed
+}
+
+func rateOf(samples []float64) Rate { return Rate{PerSecond: median(samples), Samples: samples} }
+
+// A Limit is what the machine allows of one kind of work.
+type Limit struct {
+	Key     string `json:"key"`
+	Work    string `json:"work"`
+	OneCore *Rate  `json:"one_core,omitempty"`
+	Both    *Rate  `json:"all_cores"`
+}
+
+// A LimitReport is what this machine allows at this moment.
+type LimitReport struct {
+	Machine     Machine  `json:"machine"`
+	Limits      []Limit  `json:"limits"`
+	Clients     int      `json:"clients"`
+	Marks       []string `json:"marks,omitempty"`
+	Interrupted bool     `json:"interrupted,omitempty"`
+}
+
+// Limits measures what the machine allows: single pieces of work on one core and on all, then the disk, then a JSON
+// round trip, and last the bare handler in its three variants. An end of ctx leaves the rows that are not measured out.
+func Limits(ctx context.Context, c LimitConfig) (LimitReport, error) {
+	c = c.withDefaults()
+	dir, err := os.MkdirTemp(c.Dir, "chancery-limits")
+	if err != nil {
+		return LimitReport{}, err
+	}
+	defer os.RemoveAll(dir)
+	r := LimitReport{Machine: look(), Clients: c.Clients}
+	err = errors.Join(r.Machine.measureSync(dir), r.measure(ctx, c, dir))
+	r.Machine.done()
+	r.Marks = r.Machine.marks()
+	if r.Interrupted = ctx.Err() != nil; r.Interrupted {
+		err = nil
+	}
+	return r, err
+}
+
+func (r *LimitReport) measure(ctx context.Context, c LimitConfig, dir string) error {
+	all, err := works()
+	if err != nil {
+		return err
+	}
+	for _, w := range all {
+		c.Log("%s", w.work)
+		one, err := w.rate(ctx, 1, c.Sample)
+		if err != nil {
+			return err
+		}
+		both, err := w.rate(ctx, runtime.NumCPU(), c.Sample)
+		if err != nil {
+			return err
+		}
+		r.Limits = append(r.Limits, Limit{Key: w.key, Work: w.work, OneCore: &one, Both: &both})
+	}
+	if err := r.measureDisk(ctx, c, dir); err != nil {
+		return err
+	}
+	return r.measureHandlers(ctx, c, dir)
+}
+
+// A work is a piece of work that needs nothing but a core.
+type work struct {
+	key, work string
+	do        func() error
+}
+
+// rate does the work on a number of cores.
+func (w work) rate(ctx context.Context, cores int, sample time.Duration) (Rate, error) {
+	previous := runtime.GOMAXPROCS(cores)
+	defer runtime.GOMAXPROCS(previous)
+	return repeat(ctx, cores, sample, w.do)
+}
+
+// repeat does something side by side, once to warm up and then for each sample.
+func repeat(ctx context.Context, workers int, sample time.Duration, do func() error) (Rate, error) {
+	latency := hdrhistogram.New(1, latencyMax.Microseconds(), 3)
+	var rates []float64
+	for i := range samples + 1 {
+		if err := ctx.Err(); err != nil {
+			return Rate{}, err
+		}
+		done, err := during(workers, sample, do, latency)
+		if err != nil {
+			return Rate{}, err
+		}
+		if i == 0 {
+			latency.Reset()
+			continue
+		}
+		rates = append(rates, done)
+	}
+	r := rateOf(rates)
+	if r.PerSecond < 5000 || workers > runtime.NumCPU() { // else the clock is a part of what it measures
+		r.P99 = float64(latency.ValueAtQuantile(99)) / 1000
+	}
+	return r, nil
+}
+
+func during(workers int, d time.Duration, do func() error, latency *hdrhistogram.Histogram) (perSecond float64, err error) {
+	counts, errs := make([]int, workers), make([]error, workers)
+	histograms := make([]*hdrhistogram.Histogram, workers)
+	began := time.Now()
+	until := began.Add(d)
+	var group sync.WaitGroup
+	for i := range workers {
+		group.Go(func() {
+			histograms[i] = hdrhistogram.New(1, latencyMax.Microseconds(), 3)
+			for at := time.Now(); at.Before(until) && errs[i] == nil; counts[i]++ {
+				errs[i] = do()
+				next := time.Now()
+				histograms[i].RecordValue(next.Sub(at).Microseconds())
+				at = next
+			}
+		})
+	}
+	group.Wait()
+	took := time.Since(began).Seconds()
+	total := 0
+	for i := range workers {
+		total += counts[i]
+		latency.Merge(histograms[i])
+	}
+	return float64(total) / took, errors.Join(errs...)
+}
+
+// works lists the pieces of work that a certificate is made of.
+func works() ([]work, error) {
+	key, root, err := newAuthority()
+	if err != nil {
+		return nil, err
+	}
+	made, err := newTemplate(key, root)
+	if err != nil {
+		return nil, err
+	}
+	who, err := newSubject(1)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode([]byte(who.csr))
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	message := made.tbs
+	digest := sha256.Sum256(message)
+	signature, err := ecdsa.SignASN1(rand.Reader, key, digest[:])
+	if err != nil {
+		return nil, err
+	}
+	edSignature := ed25519.Sign(private, message)
+	return []work{
+		{"p256_sign", "ECDSA P-256 signature", func() error { _, err := ecdsa.SignASN1(rand.Reader, key, digest[:]); return err }},
+		{"p256_verify", "ECDSA P-256 verification", func() error { return verified(ecdsa.VerifyASN1(&key.PublicKey, digest[:], signature)) }},
+		{"ed25519_sign", "Ed25519 signature", func() error { ed25519.Sign(private, message); return nil }},
+		{"ed25519_verify", "Ed25519 verification", func() error { return verified(ed25519.Verify(public, message, edSignature)) }},
+		{"sha256", fmt.Sprintf("SHA-256 of %d bytes", len(message)), func() error { sha256.Sum256(message); return nil }},
+		{"csr", "certificate request: parse, proof of possession", func() error {
+			csr, err := x509.ParseCertificateRequest(block.Bytes)
+			if err != nil {
+				return err
+			}
+			return csr.CheckSignature()
+		}},
+		{"issue", "patched to-be-signed bytes and signature", func() error { _, err := made.issue(who.spki, who.commonName, time.Hour); return err }},
+	}, nil
+}
+
+func verified(ok bool) error {
+	if !ok {
+		return errors.New("a signature made a moment ago does not verify")
+	}
+	return nil
+}
+
+// appenders is how many callers share the disk, as many as there are clients elsewhere.
+const appenders = 64
+
+func (r *LimitReport) measureDisk(ctx context.Context, c LimitConfig, dir string) error {
+	previous := runtime.GOMAXPROCS(runtime.NumCPU() + 2) // a thread in fsync keeps its processor
+	defer runtime.GOMAXPROCS(previous)
+	for _, step := range []struct {
+		key, work string
+		workers   int
+		open      func(context.Context, string) (do func() error, closed func() error, err error)
+	}{
+		{"fsync", "4 KiB written and synced, one after the other", 1, openFile},
+		{"journal", fmt.Sprintf("group-committed log of %d-byte records, %d writers", recordBytes, appenders), appenders, openLog},
+		{"sqlite", fmt.Sprintf("SQLite: one durable row of 1.2 KB, %d writers", appenders), appenders, openRows},
+	} {
+		c.Log("%s", step.work)
+		do, closed, err := step.open(ctx, dir)
+		if err != nil {
+			return err
+		}
+		rate, err := repeat(ctx, step.workers, 5*c.Sample, do)
+		if err := errors.Join(err, closed()); err != nil {
+			return err
+		}
+		r.Limits = append(r.Limits, Limit{Key: step.key, Work: step.work, Both: &rate})
+	}
+	return nil
+}
+
+func openFile(_ context.Context, dir string) (do, closed func() error, err error) {
+	f, err := os.Create(filepath.Join(dir, "synced"))
+	if err != nil {
+		return nil, nil, err
+	}
+	block := make([]byte, 4096)
+	return func() error {
+		if _, err := f.Write(block); err != nil {
+			return err
+		}
+		return f.Sync()
+	}, f.Close, nil
+}
+
+func openLog(_ context.Context, dir string) (do, closed func() error, err error) {
+	j, err := openJournal(filepath.Join(dir, "log"))
+	if err != nil {
+		return nil, nil, err
+	}
+	record := make([]byte, recordBytes)
+	return func() error { return j.append(record) }, j.close, nil
+}
+
+// rows is a table like that of ordinary certificates, without what makes them findable.
+var rows = &store.Hot{
+	Table: "bench_row",
+	Columns: []store.Column{
+		{Name: "serial", Kind: store.Bytes}, {Name: "key_hash", Kind: store.Bytes}, {Name: "not_after", Kind: store.Int}, {Name: "der", Kind: store.Bytes},
+	},
+	Keys: [][]string{{"serial"}},
+}
+
+func openRows(ctx context.Context, dir string) (do, closed func() error, err error) {
+	db, err := store.Open(ctx, store.Config{URL: "sqlite:" + filepath.Join(dir, "rows.db")})
+	if err != nil {
+		return nil, nil, err
+	}
+	closed = func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		return db.Close(ctx)
+	}
+	err = db.Write(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec("CREATE TABLE bench_row (seq INTEGER PRIMARY KEY, serial BLOB NOT NULL UNIQUE, key_hash BLOB NOT NULL, not_after INTEGER NOT NULL, der BLOB NOT NULL)")
+		return err
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, closed())
+	}
+	return func() error {
+		serial, der := make([]byte, serialLength), make([]byte, 1150)
+		rand.Read(serial)
+		got, err := db.Append(ctx, rows, []any{serial, serial, time.Now().UnixMilli(), der})
+		if err == nil && got.Outcome != store.Inserted {
+			err = errors.New("a fresh serial stood in the table already")
+		}
+		return err
+	}, closed, nil
+}
+
+// Failed gives what keeps the report from being believed, or nil.
+func (r LimitReport) Failed() error { return nil }
+
+// Find gives a limit by its key; nil if it was not measured.
+func (r LimitReport) Find(key string) *Limit {
+	for i := range r.Limits {
+		if r.Limits[i].Key == key {
+			return &r.Limits[i]
+		}
+	}
+	return nil
+}
+
+// Write writes the report for people.
+func (r LimitReport) Write(w io.Writer) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "one core\t\tall cores\tp99\t")
+	for _, l := range r.Limits {
+		one, each, p99 := "", "", ""
+		if l.OneCore != nil {
+			one, each = thousands(l.OneCore.PerSecond)+"/s", fmt.Sprintf("%.1f µs", 1e6/l.OneCore.PerSecond)
+		}
+		if l.Both.P99 > 0 {
+			p99 = fmt.Sprintf("%.1f ms", l.Both.P99)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s/s\t%s\t  %s\n", one, each, thousands(l.Both.PerSecond), p99, l.Work)
+	}
+	table.Flush()
+	fmt.Fprintln(w)
+	r.Machine.write(w)
+	writeMarks(w, r.Marks, r.Interrupted)
+}
+
+func writeMarks(w io.Writer, marks []string, interrupted bool) {
+	if interrupted {
+		marks = append(marks, "interrupted: what is missing was not measured")
+	}
+	for _, m := range marks {
+		fmt.Fprintf(w, "note      %s\n", m)
+	}
+}
+
+// thousands writes a whole number with commas between groups of three digits.
+func thousands(v float64) string {
+	digits := fmt.Sprintf("%.0f", v)
+	var b strings.Builder
+	for i, d := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(d)
+	}
+	return b.String()
+}

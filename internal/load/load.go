@@ -1,0 +1,65 @@
+// Package load proves what an authority can do on the machine at hand, and that nothing is lost while it does it.
+//
+// A figure here is a ratio measured in one run. Limits measures what the machine itself allows, from one signature to
+// the bare handler, a server that does only the work of an ordinary certificate. Issue drives a real server from a
+// process of its own, over kept-alive HTTPS connections, checks every answer, and afterwards looks every answered
+// serial up. Crash kills the server again and again and asks whether anything that was answered is gone. Gate holds the
+// second against the first.
+//
+// Everything is bounded in time, stays on the loopback interface unless a server is named, and ends what it started. A
+// run that is interrupted still reports, and says so. The room knows the server by its HTTP API alone: no number here
+// comes from inside the process that is measured.
+package load
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// A Log takes one line of progress for people.
+type Log func(format string, args ...any)
+
+// samples is how many samples a phase is cut into; the median of them is the figure.
+const samples = 5
+
+func median[T int | float64 | time.Duration](of []T) T {
+	if len(of) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(of))
+	return sorted[len(sorted)/2]
+}
+
+// spread is the distance between the largest and the smallest sample, as a share of the median.
+func spread(of []float64) float64 {
+	m := median(of)
+	if m == 0 {
+		return 0
+	}
+	return (slices.Max(of) - slices.Min(of)) / m
+}
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// side does n things on a number of workers and gives the first error.
+func side(workers, n int, do func(i int) error) error {
+	var group errgroup.Group
+	group.SetLimit(workers)
+	for i := range n {
+		group.Go(func() error { return do(i) })
+	}
+	return group.Wait()
+}

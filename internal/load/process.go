@@ -1,0 +1,238 @@
+package load
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"chancery/client"
+)
+
+// A Program says how to call this program again: its path, and arguments before all others. Nil is this executable.
+type Program []string
+
+func (p Program) command(args ...string) (*exec.Cmd, error) {
+	if len(p) == 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("find this program: %w", err)
+		}
+		p = Program{self}
+	}
+	all := append(append([]string{}, p...), args...)
+	return exec.Command(all[0], all[1:]...), nil
+}
+
+// A child is a process that this one started and will end.
+type child struct {
+	cmd    *exec.Cmd
+	stderr tail
+	ended  chan struct{} // closed when the process is gone
+	err    error         // how it ended; valid then
+}
+
+func start(cmd *exec.Cmd) (*child, error) {
+	c := &child{cmd: cmd, ended: make(chan struct{})}
+	cmd.Stderr = &c.stderr
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
+	}
+	go func() {
+		c.err = cmd.Wait()
+		close(c.ended)
+	}()
+	return c, nil
+}
+
+// stop asks the process to end and kills it when it has not within ten seconds, or when nobody wants to wait.
+func (c *child) stop(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if c.cmd.Process.Signal(os.Interrupt) == nil {
+		select {
+		case <-c.ended:
+			return
+		case <-ctx.Done():
+		}
+	}
+	c.kill()
+}
+
+// kill ends the process at once, as kill -9 does, and waits until it is gone.
+func (c *child) kill() {
+	c.cmd.Process.Kill()
+	<-c.ended
+}
+
+// A tail keeps the last few KB of what a process wrote.
+type tail struct {
+	mu   sync.Mutex
+	last []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = append(t.last, p...)
+	t.last = t.last[max(0, len(t.last)-4096):]
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(bytes.TrimSpace(t.last))
+}
+
+// startBare starts the bare handler in a process of its own. It ends when its standard input closes, at the latest
+// with this process.
+func startBare(p Program, dir string) (*child, greeting, error) {
+	cmd, err := p.command("bench", "bare", dir)
+	if err != nil {
+		return nil, greeting{}, err
+	}
+	if _, err := cmd.StdinPipe(); err != nil {
+		return nil, greeting{}, err
+	}
+	out, write, err := os.Pipe()
+	if err != nil {
+		return nil, greeting{}, err
+	}
+	defer out.Close()
+	cmd.Stdout = write
+	c, err := start(cmd)
+	write.Close()
+	if err != nil {
+		return nil, greeting{}, err
+	}
+	var hello greeting
+	out.SetReadDeadline(time.Now().Add(10 * time.Second))
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &hello)
+	}
+	if err != nil {
+		c.kill()
+		return nil, greeting{}, fmt.Errorf("the bare handler did not start: %w: %s", err, &c.stderr)
+	}
+	return c, hello, nil
+}
+
+// A server is a chancery of its own for one run: fresh data, free ports on the loopback interface.
+type server struct {
+	*child
+	program  Program
+	data     string
+	address  string // host:port of the HTTPS listener
+	settings []string
+}
+
+const startTimeout = 60 * time.Second
+
+// newServer makes a data directory in dir. storeURL is empty for SQLite in that directory.
+func newServer(ctx context.Context, p Program, dir, storeURL string, settings []string) (*server, error) {
+	s := &server{program: p, data: filepath.Join(dir, "data"), settings: settings}
+	var err error
+	if s.address, err = freeAddress(); err != nil {
+		return nil, err
+	}
+	s.settings = append([]string{"listen.https=" + s.address, "listen.mtls=", "listen.loopback=", "limit.anonymous=0", "log.level=warn"}, settings...)
+	if storeURL != "" {
+		s.settings = append(s.settings, "store.url="+storeURL)
+	}
+	cmd, err := p.command(s.arguments("init")...)
+	if err != nil {
+		return nil, err
+	}
+	c, err := start(cmd)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	select {
+	case <-c.ended:
+	case <-ctx.Done():
+		c.kill()
+	}
+	if c.err != nil {
+		return nil, fmt.Errorf("chancery init: %w: %s", c.err, &c.stderr)
+	}
+	return s, ctx.Err()
+}
+
+func (s *server) arguments(command string) []string {
+	args := []string{command, "--data", s.data}
+	for _, setting := range s.settings {
+		args = append(args, "--set", setting)
+	}
+	return args
+}
+
+// freeAddress finds a port that nobody listens on right now.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+// start starts serving and returns when the server answers, with the time that took.
+func (s *server) start(ctx context.Context) (time.Duration, error) {
+	cmd, err := s.program.command(s.arguments("serve")...)
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	if s.child, err = start(cmd); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		conn, err := net.DialTimeout("tcp", s.address, time.Second)
+		if err == nil {
+			conn.Close()
+			return time.Since(began), nil
+		}
+		select {
+		case <-s.ended:
+			return 0, fmt.Errorf("chancery serve ended: %w: %s", s.err, &s.stderr)
+		case <-ctx.Done():
+			s.kill()
+			return 0, errors.Join(ctx.Err(), fmt.Errorf("chancery serve did not answer within %s: %s", time.Since(began).Round(time.Second), &s.stderr))
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// admin gives a client that acts as the operator, through the admin socket.
+func (s *server) admin() (*client.Client, error) {
+	return client.New(client.Config{Socket: filepath.Join(s.data, "admin.sock")})
+}
+
+// diskBytes adds up the files in a directory.
+func diskBytes(dir string) int64 {
+	var total int64
+	filepath.WalkDir(dir, func(_ string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return nil
+		}
+		if info, err := entry.Info(); err == nil {
+			total += info.Size()
+		}
+		return nil
+	})
+	return total
+}
