@@ -1,0 +1,247 @@
+package load
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"golang.org/x/crypto/ocsp"
+
+	"chancery/api"
+	"chancery/client"
+	"chancery/internal/base/id"
+)
+
+// A Remote is a server that runs already.
+type Remote struct {
+	URL   string         // of its HTTPS listener
+	Admin *client.Client // may make accounts, principals, agents and tokens
+	PID   int            // of the server's process, if it runs here; 0 leaves its CPU and memory out
+}
+
+// A target is a server with what its clients need to ask it and to judge its answers.
+type target struct {
+	address string
+	tls     *tls.Config
+	admin   *client.Client
+	pid     int
+	root    *x509.Certificate
+	reader  string // token that may look certificates up
+	issuers map[string]*x509.Certificate
+}
+
+// ocspPath is where relying parties ask, as it stands in certificates.
+const ocspPath = "/pki/ocsp"
+
+func newTarget(ctx context.Context, r Remote) (*target, error) {
+	u, err := url.Parse(r.URL)
+	if err != nil || u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("server address %q: want a form such as https://localhost:8443", r.URL)
+	}
+	t := &target{address: u.Host, admin: r.Admin, pid: r.PID, issuers: map[string]*x509.Certificate{}}
+	if u.Port() == "" {
+		t.address = net.JoinHostPort(u.Hostname(), "443")
+	}
+	for _, name := range []string{"root", "machines", "agents"} {
+		der, err := r.Admin.Fetch(ctx, "/pki/"+name+".cer")
+		if err != nil {
+			return nil, fmt.Errorf("fetch the certificate of authority %s: %w", name, err)
+		}
+		if t.issuers[name], err = x509.ParseCertificate(der); err != nil {
+			return nil, fmt.Errorf("certificate of authority %s: %w", name, err)
+		}
+	}
+	t.root = t.issuers["root"]
+	t.tls = trusting(t.root)
+	t.tls.ServerName = u.Hostname()
+	return t, nil
+}
+
+// A Lookup is what became of the answered certificates.
+type Lookup struct {
+	LookedUp    int     `json:"looked_up"` // by serial, in the store
+	Lost        int     `json:"lost"`      // answered and not there
+	Differ      int     `json:"differ"`    // there, but another certificate
+	OCSPAsked   int     `json:"ocsp_asked"`
+	OCSPWrong   int     `json:"ocsp_wrong"` // OCSP does not say what it has to
+	Unknown     int     `json:"unknown"`    // no answer about it could be had
+	FirstWrong  string  `json:"first_wrong,omitempty"`
+	DurationSec float64 `json:"duration_sec"`
+}
+
+func (l Lookup) failed() error {
+	if bad := l.Lost + l.Differ + l.OCSPWrong + l.Unknown; bad > 0 {
+		return fmt.Errorf("%d certificates lost, %d changed, %d wrong in OCSP, %d that nobody could look up, such as: %s", l.Lost, l.Differ, l.OCSPWrong, l.Unknown, l.FirstWrong)
+	}
+	return nil
+}
+
+// A verdict is what a look-up found.
+type verdict uint8
+
+const (
+	there verdict = iota
+	lost
+	differs
+	unknown
+)
+
+const lookers = 16
+
+// lookUp looks every certificate up by its serial, and one in ocspEvery in OCSP too, where it must be good; 0 for none.
+func (t *target) lookUp(ctx context.Context, all []issued, issuer string, ocspEvery int) Lookup {
+	began := time.Now()
+	var mu sync.Mutex
+	var sum Lookup
+	next := make(chan int)
+	var group sync.WaitGroup
+	for range lookers {
+		group.Go(func() {
+			c := &connection{address: t.address, tls: t.tls}
+			defer c.close()
+			for i := range next {
+				v, why := t.find(ctx, c, all[i])
+				asked := ocspEvery > 0 && i%ocspEvery == 0
+				var status int
+				var problem error
+				if asked {
+					status, problem = t.status(ctx, c, all[i].serial, issuer)
+				}
+				mu.Lock()
+				sum.count(v, why)
+				if asked {
+					sum.countStatus(all[i].serial, status, problem)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for i := 0; i < len(all) && ctx.Err() == nil; i++ {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+	sum.DurationSec = time.Since(began).Seconds()
+	return sum
+}
+
+func (l *Lookup) count(v verdict, why string) {
+	l.LookedUp++
+	switch v {
+	case there:
+		return
+	case lost:
+		l.Lost++
+	case differs:
+		l.Differ++
+	case unknown:
+		l.Unknown++
+	}
+	if l.FirstWrong == "" {
+		l.FirstWrong = why
+	}
+}
+
+func (l *Lookup) countStatus(serial string, got int, problem error) {
+	l.OCSPAsked++
+	if problem == nil && got == ocsp.Good {
+		return
+	}
+	l.OCSPWrong++
+	if l.FirstWrong == "" {
+		l.FirstWrong = fmt.Sprintf("OCSP says that %s is %s, not good", serial, statusText(got))
+		if problem != nil {
+			l.FirstWrong = fmt.Sprintf("OCSP about %s: %v", serial, problem)
+		}
+	}
+}
+
+func statusText(status int) string {
+	switch status {
+	case ocsp.Good:
+		return "good"
+	case ocsp.Revoked:
+		return "revoked"
+	}
+	return "unknown"
+}
+
+func (t *target) find(ctx context.Context, c *connection, i issued) (verdict, string) {
+	a, err := persist(ctx, c, question{method: http.MethodGet, path: "/api/v1/certificates/" + i.serial, token: t.reader})
+	switch {
+	case err != nil:
+		return unknown, err.Error()
+	case a.status == http.StatusNotFound:
+		return lost, "no certificate " + i.serial
+	case a.status != http.StatusOK:
+		return unknown, refusal(a)
+	}
+	var found api.Certificate
+	if err := json.Unmarshal(a.body, &found); err != nil {
+		return unknown, err.Error()
+	}
+	block, _ := pem.Decode([]byte(found.PEM))
+	if block == nil || sha256.Sum256(block.Bytes) != i.sum {
+		return differs, "another certificate is stored as " + i.serial
+	}
+	return there, ""
+}
+
+// status asks OCSP about a serial; the answer's signature is verified.
+func (t *target) status(ctx context.Context, c *connection, serial, issuer string) (int, error) {
+	raw, err := id.ParseSerial(serial)
+	if err != nil {
+		return ocsp.Unknown, err
+	}
+	about := t.issuers[issuer]
+	body, err := ocsp.CreateRequest(&x509.Certificate{SerialNumber: new(big.Int).SetBytes(raw)}, about, nil)
+	if err != nil {
+		return ocsp.Unknown, err
+	}
+	a, err := persist(ctx, c, question{method: http.MethodPost, path: ocspPath, contentType: "application/ocsp-request", body: body})
+	if err != nil {
+		return ocsp.Unknown, err
+	}
+	if a.status != http.StatusOK {
+		return ocsp.Unknown, fmt.Errorf("%s", refusal(a))
+	}
+	got, err := ocsp.ParseResponse(a.body, about)
+	if err != nil {
+		return ocsp.Unknown, err
+	}
+	return got.Status, nil
+}
+
+// persist asks until there is an answer that is not a request for patience; three connections may break meanwhile.
+func persist(ctx context.Context, c *connection, q question) (a answer, err error) {
+	for broken := 0; broken < 3 && ctx.Err() == nil; {
+		if a, err = c.ask(ctx, q); err != nil {
+			broken++
+			pause(ctx, 20*time.Millisecond)
+			continue
+		}
+		if a.status != http.StatusServiceUnavailable && a.status != http.StatusTooManyRequests {
+			return a, nil
+		}
+		pause(ctx, max(a.retryAfter, 50*time.Millisecond))
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	return a, err
+}
+
+// label makes names that no earlier run has used.
+func label() string { return "bench-" + strings.ToLower(rand.Text()[:10]) }
