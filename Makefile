@@ -16,6 +16,9 @@ check: ## format, vet, lint, drawing
 test: ## everything, with real PostgreSQL and MariaDB
 	./scripts/test
 
+bench-gate: build ## issuing against the bare handler, on this machine, before an issue is resolved
+	./bin/chancery bench gate
+
 drawing: ## rewrite docs/rooms.txt after looking at the new arrows
 	go test -count=1 -run TestRooms . -update
 

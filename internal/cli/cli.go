@@ -63,7 +63,7 @@ func (t *terminal) command() *cobra.Command {
 	flags.StringVar(&t.cert, "cert", "", "file with a client certificate in PEM")
 	flags.StringVar(&t.key, "key", "", "file with the client certificate's private key in PEM")
 	flags.BoolVar(&t.json, "json", false, "answer in JSON")
-	root.AddCommand(t.quickstart(), t.serve(), t.initialize(), t.verify())
+	root.AddCommand(t.quickstart(), t.serve(), t.initialize(), t.verify(), t.bench())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	return root
 }

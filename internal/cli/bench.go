@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"chancery/client"
+	"chancery/internal/load"
+)
+
+// bench measures and tries. Without --server and --data it starts servers of its own, on fresh data that it removes.
+func (t *terminal) bench() *cobra.Command {
+	c := &cobra.Command{
+		Use: "bench", Short: "Measure what this machine and the authority can do, and that nothing is lost",
+		Long: "Measures from a process of its own, over HTTPS on the loopback interface, and checks every answer. A figure is worth\nsomething only beside another one of the same run; `bench gate` puts them side by side.",
+	}
+	c.AddCommand(t.benchLimits(), t.benchIssue(), t.benchCrash(), t.benchGate(), t.benchBare())
+	return c
+}
+
+// A finding is what a bench hands over: for people, for programs, and whether something is wrong.
+type finding interface {
+	Write(io.Writer)
+	Failed() error
+}
+
+// found shows a report, whatever became of the run, and gives what is wrong with it as the error.
+func (t *terminal) found(ctx context.Context, f finding, err error) error {
+	if err != nil {
+		return err
+	}
+	if err := t.show(f, func() { f.Write(t.out) }); err != nil {
+		return err
+	}
+	if err := f.Failed(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// progress says on the error stream what a bench is doing.
+func (t *terminal) progress(format string, args ...any) {
+	fmt.Fprintf(t.err, "· "+format+"\n", args...)
+}
+
+func (t *terminal) benchLimits() *cobra.Command {
+	c := load.LimitConfig{Log: t.progress}
+	cmd := &cobra.Command{
+		Use: "limits", Short: "Measure what the machine allows, from one signature to the bare handler", Args: cobra.NoArgs,
+		Long: "The last rows are the bare handler: a server that does only the work of an ordinary certificate, with a synced log in\nplace of a database. No server on this machine can be faster.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := load.Limits(cmd.Context(), c)
+			return t.found(cmd.Context(), r, err)
+		},
+	}
+	flags := cmd.Flags()
+	flags.DurationVar(&c.Sample, "sample", 100*time.Millisecond, "length of each of the five samples of a row")
+	flags.DurationVar(&c.Duration, "duration", 5*time.Second, "counted time of each row with clients")
+	flags.DurationVar(&c.Warmup, "warmup", 2*time.Second, "time before it that is not counted")
+	flags.IntVar(&c.Clients, "clients", 64, "clients, one kept-alive connection each")
+	flags.StringVar(&c.Dir, "dir", "", "where the disk is measured; default: the directory for temporary files")
+	return cmd
+}
+
+func (t *terminal) benchIssue() *cobra.Command {
+	c := load.IssueConfig{Log: t.progress}
+	cmd := &cobra.Command{
+		Use: "issue", Short: "Issue certificates as fast as the server can, check each, and look all up afterwards", Args: cobra.NoArgs,
+		Long: "A closed loop: each client sends its next request when it has its answer. With --scenario agent every request carries a\ndelegation authorization that a person's key has just signed for it. The run fails when anything is lost or wrong.\nWith --data or --server the server runs already; its admin socket, or a token that may do as much, prepares the run.",
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if data := cmd.Flags().Changed("data"); data || t.server != "" {
+				if c.Remote, err = t.benchRemote(data); err != nil {
+					return err
+				}
+			}
+			c.Settings = t.set
+			r, err := load.Issue(cmd.Context(), c)
+			return t.found(cmd.Context(), r, err)
+		},
+	}
+	flags := t.settings(cmd).Flags()
+	flags.StringVar(&c.Scenario, "scenario", load.Agent, "regular or agent")
+	flags.DurationVar(&c.Duration, "duration", 20*time.Second, "counted time")
+	flags.DurationVar(&c.Warmup, "warmup", 3*time.Second, "time before it that is not counted")
+	flags.StringVar(&c.StoreURL, "store", "", "database of the own server, as in store.url; default: SQLite on fresh data")
+	t.population(cmd, &c.Clients, &c.Population, &c.Dir)
+	return cmd
+}
+
+func (t *terminal) population(cmd *cobra.Command, clients *int, p *load.Population, dir *string) {
+	flags := cmd.Flags()
+	flags.IntVar(clients, "clients", 64, "clients, one kept-alive connection each")
+	flags.IntVar(&p.People, "people", 16, "people, or service accounts, who ask")
+	flags.IntVar(&p.Agents, "agents", 64, "agents")
+	flags.IntVar(&p.Tokens, "tokens", 64, "API tokens of all people together")
+	flags.StringVar(dir, "dir", "", "where an own server keeps its data; default: the directory for temporary files")
+}
+
+func (t *terminal) benchCrash() *cobra.Command {
+	c := load.CrashConfig{Log: t.progress}
+	cmd := &cobra.Command{
+		Use: "crash", Short: "Kill a server under load again and again, and look for what it lost", Args: cobra.NoArgs,
+		Long: "Starts a server on fresh data, loads it with agents, kills it with -9 at a random moment, starts it again, and verifies:\nevery answered certificate is in the store and in OCSP, every revocation stands, every used nonce stays used.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c.Settings = t.set
+			r, err := load.Crash(cmd.Context(), c)
+			return t.found(cmd.Context(), r, err)
+		},
+	}
+	flags := t.settings(cmd).Flags()
+	flags.IntVar(&c.Rounds, "rounds", 10, "how often the server is killed")
+	flags.DurationVar(&c.Longest, "longest", 2*time.Second, "longest time under load before it is")
+	flags.StringVar(&c.StoreURL, "store", "", "database of the server, as in store.url; default: SQLite on fresh data")
+	t.population(cmd, &c.Clients, &c.Population, &c.Dir)
+	return cmd
+}
+
+func (t *terminal) benchGate() *cobra.Command {
+	c := load.GateConfig{Log: t.progress}
+	cmd := &cobra.Command{
+		Use: "gate", Short: "Hold issuing against the bare handler, in one run", Args: cobra.NoArgs,
+		Long: "Measures in the order bare handler, server, server, bare handler, so that a drifting machine shows. Ordinary certificates\nare held against the bare handler with bearer tokens, agent certificates against the one with one-time tokens.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := load.Gate(cmd.Context(), c)
+			return t.found(cmd.Context(), r, err)
+		},
+	}
+	flags := cmd.Flags()
+	flags.DurationVar(&c.Duration, "duration", 10*time.Second, "counted time of each phase")
+	flags.DurationVar(&c.Warmup, "warmup", 3*time.Second, "time before it that is not counted")
+	flags.IntVar(&c.Clients, "clients", 64, "clients, one kept-alive connection each")
+	flags.StringVar(&c.Dir, "dir", "", "where data lie; default: the directory for temporary files")
+	return cmd
+}
+
+// benchBare is the other end of `bench limits`; nobody types it.
+func (t *terminal) benchBare() *cobra.Command {
+	return &cobra.Command{
+		Use: "bare DIR", Hidden: true, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return load.Bare(cmd.Context(), args[0], os.Stdin, os.Stdout)
+		},
+	}
+}
+
+// benchRemote reaches a server that runs already. The admin socket of --data prepares the run, or else a token.
+func (t *terminal) benchRemote(data bool) (*load.Remote, error) {
+	if !data {
+		admin, err := t.benchAdmin()
+		return &load.Remote{URL: t.server, Admin: admin}, err
+	}
+	c, err := t.configure()
+	if err != nil {
+		return nil, err
+	}
+	admin, err := client.New(client.Config{Socket: c.SocketPath()})
+	if err != nil {
+		return nil, err
+	}
+	host, port, err := net.SplitHostPort(c.Listen.HTTPS)
+	if err != nil {
+		return nil, fmt.Errorf("listen.https: %w", err)
+	}
+	return &load.Remote{URL: cmp.Or(t.server, "https://"+net.JoinHostPort(cmp.Or(host, "localhost"), port)), Admin: admin}, nil
+}
+
+// benchAdmin is a client with a token that may make accounts, principals and agents.
+func (t *terminal) benchAdmin() (*client.Client, error) {
+	roots, err := readCertificates(t.trusted())
+	if err != nil {
+		return nil, fmt.Errorf("read the root certificate: %w", err)
+	}
+	pool := x509.NewCertPool()
+	for _, r := range roots {
+		pool.AddCert(r)
+	}
+	token := os.Getenv("CHANCERY_TOKEN")
+	if t.token != "" {
+		text, err := os.ReadFile(t.token)
+		if err != nil {
+			return nil, fmt.Errorf("read the token: %w", err)
+		}
+		token = strings.TrimSpace(string(text))
+	}
+	return client.New(client.Config{URL: t.server, Token: token, Roots: pool})
+}
