@@ -108,7 +108,7 @@ func (h *Hierarchy) agentContent(t *pkix.Template, o *AgentOrder) (*pkix.Content
 	if h.config.TrustDomain != "" {
 		request.Names = []name.Name{h.spiffe(o.AgentID)}
 	}
-	c, err := t.Content(request, []pkix.Extension{{Id: oidAgentIdentity, Value: o.AIC}})
+	c, err := t.Content(request, []Extension{{Id: oidAgentIdentity, Value: o.AIC}})
 	if err != nil {
 		return nil, err
 	}

@@ -458,6 +458,22 @@ func TestHoldCanEnd(t *testing.T) {
 	pkixtest.WantFault(t, "target_invalid", w.Revoke(operator(t), Target{Agent, "x"}, KeyCompromise, ""))
 }
 
+func FuzzParseTarget(f *testing.F) {
+	for _, text := range []string{"crt:01a2", "aut:agents", "agt_06f4kz2v9c8q1x7n3b5d", "per_x", ""} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		target, err := ParseTarget(text)
+		if err != nil {
+			return
+		}
+		key, err := target.key()
+		if err != nil || len(key) > 64 {
+			t.Errorf("%q is accepted and gives %q, %v", text, key, err)
+		}
+	})
+}
+
 // TestOpenSSLAcceptsStatus also sees that an unspecified reason is left out (RFC 5280 §5.3.1).
 func TestOpenSSLAcceptsStatus(t *testing.T) {
 	t.Parallel()

@@ -21,12 +21,12 @@ type Order struct {
 	CSR       []byte // PKCS #10 in DER; its signature proves possession of the key
 	// SPKI stands in for CSR where the caller has seen the key proved otherwise, as in the TLS handshake.
 	SPKI       []byte
-	Subject    *Subject         // nil: as the CSR asks
-	Names      []name.Name      // nil: as the CSR asks
-	Lifetime   time.Duration    // zero: the profile's default; more than its maximum is cut
-	NotAfter   time.Time        // a further bound; zero: none
-	Owner      string           // whom the certificate belongs to and falls with: a person, a service account; may be empty
-	Extensions []pkix.Extension // those that the profile lets orders bring
+	Subject    *Subject      // nil: as the CSR asks
+	Names      []name.Name   // nil: as the CSR asks
+	Lifetime   time.Duration // zero: the profile's default; more than its maximum is cut
+	NotAfter   time.Time     // a further bound; zero: none
+	Owner      string        // whom the certificate belongs to and falls with: a person, a service account; may be empty
+	Extensions []Extension   // those that the profile lets orders bring
 }
 
 // Issued is a certificate that is stored.
@@ -77,11 +77,11 @@ func (h *Hierarchy) Issue(ctx context.Context, o Order) (Issued, error) {
 	if err := t.Date(c, now, o.Lifetime, o.NotAfter); err != nil {
 		return Issued{}, err
 	}
-	return h.append(ctx, a, t, c, o.Owner, request.Names)
+	return h.keep(ctx, a, t, c, o.Owner, request.Names)
 }
 
-// append signs a content and stores the certificate.
-func (h *Hierarchy) append(ctx context.Context, a *authority, t *pkix.Template, c *pkix.Content, owner string, names []name.Name) (Issued, error) {
+// keep signs a content and stores the certificate.
+func (h *Hierarchy) keep(ctx context.Context, a *authority, t *pkix.Template, c *pkix.Content, owner string, names []name.Name) (Issued, error) {
 	if err := h.alive(ctx, append([]string{owner}, a.above...)); err != nil {
 		return Issued{}, err
 	}

@@ -3,6 +3,7 @@ package ca
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -214,11 +215,11 @@ func stillOpen(all []revocation, now time.Time) (open []revocation) {
 
 // enter puts the authority's certificates below the given revocations into the roll.
 func (h *Hierarchy) enter(ctx context.Context, a *authority, roll *pkix.Roll, all []revocation, ended time.Time) error {
-	var wide []revocation
+	var wide []*revocation
 	for n := range all {
 		r := &all[n]
 		if r.kind != Certificate {
-			wide = append(wide, *r)
+			wide = append(wide, r)
 		}
 		if r.authority == a.target && r.notAfter > ended.UnixMilli() {
 			serial, err := id.ParseSerial(r.target[len("crt:"):])
@@ -230,20 +231,25 @@ func (h *Hierarchy) enter(ctx context.Context, a *authority, roll *pkix.Roll, al
 			}
 		}
 	}
-	if len(wide) == 0 {
-		return nil
-	}
-	return h.db.Read(ctx, func(tx *store.Tx) error {
-		for n := range wide {
-			r := &wide[n]
-			err := below(tx, r, a.target, ended.UnixMilli(), func(serial id.Serial) error { return roll.Add(serial, r.at, r.reason) })
-			if err != nil {
-				return err
+	for some := range slices.Chunk(wide, wideStep) {
+		err := h.db.Read(ctx, func(tx *store.Tx) error {
+			for _, r := range some {
+				add := func(serial id.Serial) error { return roll.Add(serial, r.at, r.reason) }
+				if err := below(tx, r, a.target, ended.UnixMilli(), add); err != nil {
+					return err
+				}
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }
+
+// wideStep is how many revocations one read looks below, so that it is short.
+const wideStep = 500
 
 // belowColumns are the columns of agent_certificate, and of standing, that name a target of a kind.
 var belowColumns = map[TargetKind]string{
@@ -261,10 +267,12 @@ func below(tx *store.Tx, r *revocation, authority string, ended int64, visit fun
 			return visit(serial)
 		})
 	}
-	if err := each("SELECT serial FROM certificate WHERE owner = ? AND owner <> '' AND authority = ? AND not_after > ?", r.target, authority, ended); err != nil {
-		return err
-	}
-	if r.kind == Agent {
+	switch r.kind {
+	case Principal, AuthorityItself: // they own ordinary certificates
+		if err := each("SELECT serial FROM certificate WHERE owner = ? AND owner <> '' AND authority = ? AND not_after > ?", r.target, authority, ended); err != nil {
+			return err
+		}
+	case Agent:
 		return each("SELECT serial FROM agent_certificate WHERE agent = ? AND authority = ? AND not_after > ?", r.target, authority, ended)
 	}
 	if column := belowColumns[r.kind]; column != "" {

@@ -133,6 +133,21 @@ func FuzzParseOCSP(f *testing.F) {
 	})
 }
 
+func FuzzDecodeOCSPPath(f *testing.F) {
+	f.Add("MEIwQDA-")
+	f.Add("%2B/=")
+	f.Fuzz(func(t *testing.T, path string) {
+		der, err := DecodeOCSPPath(path)
+		if err != nil {
+			return
+		}
+		again, err := DecodeOCSPPath(base64.RawURLEncoding.EncodeToString(der))
+		if err != nil || !bytes.Equal(again, der) {
+			t.Errorf("%x comes back as %x, %v", der, again, err)
+		}
+	})
+}
+
 func BenchmarkOCSPAnswer(b *testing.B) {
 	root := testRoot(b, key.P256)
 	r, _ := ParseOCSP(pkixtest.Question(b, root.Cert, newSerial(), crypto.SHA1, -1))

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"pgregory.net/rapid"
 
 	"chancery/internal/base/fault"
@@ -210,6 +211,34 @@ func TestProfilesRefused(t *testing.T) {
 	}
 	_, err := ParseProfile([]byte(`{"name":"x","surprise":1}`))
 	pkixtest.WantFault(t, "profile_malformed", err)
+}
+
+// FuzzParseProfile: whatever is accepted can be written, read again, and made certificates from.
+func FuzzParseProfile(f *testing.F) {
+	for _, p := range BuiltIn() {
+		text, err := json.Marshal(p)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	root := testRoot(f, key.P256)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p, err := ParseProfile(text)
+		if err != nil {
+			return
+		}
+		if _, err := NewTemplate(root, testLinks, p); err != nil {
+			t.Errorf("accepted, and no use: %v", err)
+		}
+		again, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ParseProfile(again); err != nil {
+			t.Errorf("accepted once only: %v", err)
+		}
+	})
 }
 
 // BenchmarkIssueBytes is the cryptographic cost of one agent certificate, beside the same through crypto/x509.
