@@ -156,7 +156,8 @@ func (f *Front) Address(l Listener) net.Addr {
 	return nil
 }
 
-// Recent gives the latest refusals, the newest first. They hold nothing that the caller was not told.
+// Recent gives the latest refusals, the newest first, without those for lack of capacity. They hold nothing that the
+// caller was not told.
 func (f *Front) Recent() []Refusal { return f.recent.list() }
 
 // Stop accepts nothing more, lets running requests finish, and closes their connections after the answer. What is not

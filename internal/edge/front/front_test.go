@@ -490,8 +490,32 @@ func TestFullGateRunsNothing(t *testing.T) {
 	close(h.release)
 	(<-done).want(t, 200, "")
 	send(t, c, "POST", h.url(HTTPS, "/work"), `{"text":"hi"}`, "Authorization", "Bearer hunter2").want(t, 200, "")
-	if got := h.Recent(); len(got) != 1 || got[0].Code != "overloaded" || got[0].RequestID != r.header.Get("X-Request-Id") || got[0].Route != "POST /work" {
-		t.Errorf("recent refusals: %+v", got)
+	if got := h.Recent(); len(got) != 0 {
+		t.Errorf("overload pushes other refusals out of the ring: %+v", got)
+	}
+}
+
+func TestRecentRefusals(t *testing.T) {
+	t.Parallel()
+	h := open(t, nil)
+	c := h.client(t)
+	send(t, c, "GET", h.url(HTTPS, "/panic"), "")
+	r := send(t, c, "GET", h.url(HTTPS, "/me"), "")
+	got := h.Recent()
+	if len(got) != 2 {
+		t.Fatalf("recent refusals: %+v", got)
+	}
+	if n := got[0]; n.Code != "credentials_required" || n.RequestID != r.header.Get("X-Request-Id") || n.Route != "GET /me" || n.Status != 401 || n.Text == "" {
+		t.Errorf("the newest refusal: %+v", n)
+	}
+	if n := got[1]; n.Code != "" || strings.Contains(n.Text, "roof") || n.Status != 500 {
+		t.Errorf("the refusal of a panic: %+v", n)
+	}
+	for range 2 * len(h.recent.ring) {
+		h.recent.add(Refusal{})
+	}
+	if n := len(h.Recent()); n != len(h.recent.ring) {
+		t.Errorf("the ring holds %d", n)
 	}
 }
 

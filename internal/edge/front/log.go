@@ -13,18 +13,20 @@ import (
 )
 
 // log writes the access log: one line a request, and with it the private chain of what refused it. Our own failures
-// are errors; overload is the metrics' to tell, for thousands of lines would only add to it.
+// are errors. Overload is the metrics' to tell: thousands of lines would only add to it, and push out what `explain` is
+// asked for.
 func (f *Front) log(a *answer, r *http.Request) {
 	err := a.record.Err
-	if err != nil {
-		f.recent.add(refusal(a, r, f.config.Now()))
-	}
 	level := slog.LevelInfo
-	switch {
-	case err != nil && fault.KindOf(err) == fault.Internal && !errors.Is(err, context.Canceled):
-		level = slog.LevelError
-	case fault.KindOf(err) == fault.Unavailable || fault.KindOf(err) == fault.Limited:
+	switch kind := fault.KindOf(err); {
+	case err == nil:
+	case kind == fault.Unavailable || kind == fault.Limited || errors.Is(err, context.Canceled):
 		level = slog.LevelDebug
+	case kind == fault.Internal:
+		level = slog.LevelError
+		fallthrough
+	default:
+		f.recent.add(refusal(a, r, f.config.Now()))
 	}
 	if !f.config.Log.Enabled(r.Context(), level) {
 		return
@@ -43,7 +45,7 @@ func (f *Front) log(a *answer, r *http.Request) {
 	f.config.Log.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
-// A Refusal is what `chancery explain` tells of a request that was refused.
+// A Refusal is what `chancery explain` tells of a request that was refused for good, not for lack of capacity.
 type Refusal struct {
 	Time      time.Time
 	RequestID string

@@ -17,12 +17,13 @@ import (
 	"time"
 )
 
-// only gives a house with one short deadline, so that no other one can stand in for it.
+// only gives a house with one short deadline, so that no other one can stand in for it. It is long enough for a
+// handshake, which net/http bounds by it too.
 func only(t *testing.T, deadline func(*Config) *time.Duration) *house {
 	t.Helper()
 	return open(t, func(c *Config) {
 		c.ReadHead, c.ReadBody, c.Idle, c.Write = time.Hour, time.Hour, time.Hour, time.Hour
-		*deadline(c) = 50 * time.Millisecond
+		*deadline(c) = 500 * time.Millisecond
 	})
 }
 
