@@ -63,7 +63,12 @@ func (t *terminal) command() *cobra.Command {
 	flags.StringVar(&t.cert, "cert", "", "file with a client certificate in PEM")
 	flags.StringVar(&t.key, "key", "", "file with the client certificate's private key in PEM")
 	flags.BoolVar(&t.json, "json", false, "answer in JSON")
-	root.AddCommand(t.quickstart(), t.serve(), t.initialize(), t.verify(), t.bench())
+	root.AddCommand(
+		t.quickstart(), t.initialize(), t.serve(), t.setup(),
+		t.issue(), t.renew(), t.revoke(), t.list(), t.showCertificate(), t.crl(), t.verify(),
+		t.agent(), t.delegation(), t.user(), t.tokens(), t.authority(), t.profile(),
+		t.config(), t.doctor(), t.trust(), t.bench(),
+	)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	return root
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
+	"time"
 )
 
 // show answers with v in JSON, or with what text writes.
@@ -33,4 +34,31 @@ func (t *terminal) table(head []string, rows [][]string) {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	_ = w.Flush() // the terminal is gone, then; there is nobody to tell
+}
+
+// card writes what is known of one thing, a line for each fact that there is.
+func (t *terminal) card(facts ...[2]string) {
+	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
+	for _, fact := range facts {
+		if fact[1] != "" {
+			fmt.Fprintf(w, "%s:\t%s\n", fact[0], fact[1])
+		}
+	}
+	w.Flush()
+}
+
+// stamp writes a time for people; the zero time as nothing.
+func stamp(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format("2006-01-02 15:04:05 UTC")
+}
+
+// day writes the day of a time; the zero time as nothing.
+func day(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format(time.DateOnly)
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"chancery/internal/base/fault"
 	"chancery/internal/server"
@@ -44,23 +43,22 @@ func (t *terminal) initialize() *cobra.Command {
 	})
 }
 
-// configure reads the configuration of the data directory with what the command line sets.
-func (t *terminal) configure() (server.Config, error) {
+// flags gives what --set says, by name.
+func (t *terminal) flags() (map[string]string, error) {
 	flags := map[string]string{}
 	for _, s := range t.set {
 		name, value, ok := strings.Cut(s, "=")
 		if !ok {
-			return server.Config{}, usageError{fmt.Errorf("--set %s: want name=value", s)}
+			return nil, usageError{fmt.Errorf("--set %s: want name=value", s)}
 		}
 		flags[name] = value
 	}
-	c, _, err := server.Configure(t.data, os.Environ(), flags)
-	return c, err
+	return flags, nil
 }
 
 // open opens the data directory and takes its lock. With fresh it makes one where there is none.
 func (t *terminal) open(ctx context.Context, fresh bool) (*server.Server, error) {
-	c, err := t.configure()
+	c, _, err := t.effective()
 	if err != nil {
 		return nil, err
 	}
@@ -89,14 +87,14 @@ func (t *terminal) open(ctx context.Context, fresh bool) (*server.Server, error)
 
 func (t *terminal) passphrase(c server.Config, fresh bool) ([]byte, error) {
 	passphrase, err := c.FindPassphrase(fresh)
-	in, isFile := t.in.(*os.File)
-	if fault.CodeOf(err) != "passphrase_missing" || !isFile || !term.IsTerminal(int(in.Fd())) {
+	if fault.CodeOf(err) != "passphrase_missing" {
 		return passphrase, err
 	}
-	fmt.Fprint(t.err, "Passphrase of the keyring: ")
-	passphrase, err = term.ReadPassword(int(in.Fd()))
-	fmt.Fprintln(t.err)
-	return passphrase, err
+	asked, unasked := t.secret("passphrase of the keyring", "", "")
+	if unasked != nil {
+		return nil, err
+	}
+	return []byte(asked), nil
 }
 
 func (t *terminal) logger(c server.Config) (*slog.Logger, error) {

@@ -70,7 +70,7 @@ func (f face) state(a *rest.API) {
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/health", Permission: who.HealthRead, Tags: tag, Summary: "Show the state of the database and its durability settings"},
 		func(ctx context.Context, _ *struct{}) (*body[api.Health], error) {
-			return answer(f.health(ctx), nil)
+			return answer(Health(ctx, f.db, f.version), nil)
 		})
 	rest.Raw(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/backup", Permission: who.BackupWrite, Deadline: time.Hour, Tags: tag, Summary: "Write a backup of everything, from one snapshot"},
 		rest.Media{Out: map[string]any{"application/octet-stream": nil}, First: "application/octet-stream"},
@@ -79,9 +79,10 @@ func (f face) state(a *rest.API) {
 		})
 }
 
-func (f face) health(ctx context.Context) api.Health {
-	state := f.db.Health(ctx)
-	out := api.Health{Status: "ok", Version: f.version, Waiting: state.Waiting, Epoch: state.Epoch}
+// Health says how a store does, as the route answers it; a command that opens the store itself says the same.
+func Health(ctx context.Context, db *store.Store, version string) api.Health {
+	state := db.Health(ctx)
+	out := api.Health{Status: "ok", Version: version, Waiting: state.Waiting, Epoch: state.Epoch}
 	for _, s := range state.Settings {
 		out.Settings = append(out.Settings, api.HealthSetting{Name: s.Name, Value: s.Value, Safe: s.Safe})
 		if !s.Safe {

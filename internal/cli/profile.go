@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"chancery/api"
+	"chancery/client"
+	"chancery/internal/base/conf"
+	"chancery/internal/base/fault"
+	"chancery/internal/domain/ca"
+)
+
+func (t *terminal) profile() *cobra.Command {
+	c := group("profile", "Profiles: what the kinds of certificates look like")
+	c.AddCommand(t.profileList(), t.profileShow(), t.profileSave())
+	return c
+}
+
+func profiles(ctx context.Context, server *client.Client) (page api.Page[ca.Profile], err error) {
+	return page, server.Call(ctx, "GET", "/api/v1/profiles", nil, &page)
+}
+
+func (t *terminal) profileList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List profiles", Args: cobra.NoArgs,
+		RunE: t.remote(func(ctx context.Context, server *client.Client, _ []string) error {
+			page, err := profiles(ctx, server)
+			if err != nil {
+				return err
+			}
+			return browse(t, page, []string{"profile", "valid", "at most", "for"}, func(p ca.Profile) []string {
+				return []string{p.Name, inDays(p.LifetimeSec), inDays(p.LifetimeMaxSec), p.Description}
+			})
+		}),
+	}
+}
+
+func inDays(seconds int64) string {
+	return conf.Duration(time.Duration(seconds) * time.Second).String()
+}
+
+func (t *terminal) profileShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show PROFILE", Short: "Show a profile, as `chancery profile save` takes it with --json", Args: cobra.ExactArgs(1),
+		RunE: t.remote(func(ctx context.Context, server *client.Client, args []string) error {
+			page, err := profiles(ctx, server)
+			if err != nil {
+				return err
+			}
+			i := slices.IndexFunc(page.Items, func(p ca.Profile) bool { return p.Name == args[0] })
+			if i < 0 {
+				return fault.New(fault.NotFound, "profile_unknown", "there is no profile named %.40q", args[0]).WithHint("`chancery profile list` shows them")
+			}
+			return t.showProfile(page.Items[i])
+		}),
+	}
+}
+
+func (t *terminal) showProfile(p ca.Profile) error {
+	kinds := make([]string, len(p.KeyKinds))
+	for i, k := range p.KeyKinds {
+		kinds[i] = string(k)
+	}
+	return t.show(p, func() {
+		t.card([2]string{"Profile", p.Name}, [2]string{"For", p.Description}, [2]string{"Key usage", strings.Join(p.KeyUsages, " ")},
+			[2]string{"Extended key usage", strings.Join(p.ExtKeyUsages, " ")}, [2]string{"Policies", strings.Join(p.Policies, " ")},
+			[2]string{"Keys", strings.Join(kinds, " ")}, [2]string{"Names", fmt.Sprintf("%d to %d: %s", p.NamesMin, p.NamesMax, strings.Join(p.NameKinds, " "))},
+			[2]string{"Permitted names", strings.Join(p.PermittedNames, " ")}, [2]string{"Excluded names", strings.Join(p.ExcludedNames, " ")},
+			[2]string{"Common name", p.CommonName}, [2]string{"Valid", inDays(p.LifetimeSec)}, [2]string{"At most", inDays(p.LifetimeMaxSec)})
+	})
+}
+
+func (t *terminal) profileSave() *cobra.Command {
+	return &cobra.Command{
+		Use: "save FILE", Short: "Save a profile from a JSON file", Args: cobra.ExactArgs(1),
+		Long: "Saves a profile, new or in place of one of the same name. `chancery profile show NAME --json` gives one to begin with. A\nsample certificate has to pass the RFC lints first.",
+		RunE: t.remote(func(ctx context.Context, server *client.Client, args []string) error {
+			text, err := os.ReadFile(args[0])
+			if err != nil {
+				return fmt.Errorf("read the profile: %w", err)
+			}
+			profile, err := ca.ParseProfile(text)
+			if err != nil {
+				return err
+			}
+			var saved ca.Profile
+			if err := server.Call(ctx, "PUT", "/api/v1/profiles/"+url.PathEscape(profile.Name), profile, &saved); err != nil {
+				return err
+			}
+			return t.showProfile(saved)
+		}),
+	}
+}
