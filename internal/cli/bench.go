@@ -158,7 +158,7 @@ func (t *terminal) benchRemote(data bool) (*load.Remote, error) {
 		admin, err := t.benchAdmin()
 		return &load.Remote{URL: t.server, Admin: admin}, err
 	}
-	c, err := t.configure()
+	c, _, err := t.effective()
 	if err != nil {
 		return nil, err
 	}

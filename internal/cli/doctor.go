@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,7 +26,7 @@ func (t *terminal) doctor() *cobra.Command {
 		Long: "Looks at the data directory, the configuration, the database's durability, the disk, the clock, the listeners and the\ncertificates, with the server running or stopped. It changes nothing. With a problem it ends with a failure.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d := t.examine(cmd.Context())
-			if err := t.show(d.findings, func() { t.showFindings(d.findings) }); err != nil {
+			if err := t.show(d.diagnoses, func() { t.showDiagnoses(d.diagnoses) }); err != nil {
 				return err
 			}
 			if n := d.count(problem); n > 0 {
@@ -38,8 +37,8 @@ func (t *terminal) doctor() *cobra.Command {
 	})
 }
 
-// A finding is one line of the doctor's report.
-type finding struct {
+// A diagnosis is one line of the doctor's report.
+type diagnosis struct {
 	What  string `json:"what"`
 	State string `json:"state"` // ok, warning or problem
 	Text  string `json:"text"`
@@ -52,8 +51,8 @@ const (
 	problem = "problem"
 )
 
-func (t *terminal) showFindings(findings []finding) {
-	for _, f := range findings {
+func (t *terminal) showDiagnoses(diagnoses []diagnosis) {
+	for _, f := range diagnoses {
 		fmt.Fprintf(t.out, "%-8s %-14s %s\n", f.State, f.What, f.Text)
 		if f.Do != "" {
 			fmt.Fprintf(t.out, "%-8s %-14s -> %s\n", "", "", f.Do)
@@ -64,9 +63,9 @@ func (t *terminal) showFindings(findings []finding) {
 // An examination looks at one installation.
 type examination struct {
 	*terminal
-	config   server.Config
-	running  *client.Client // nil if no server runs here
-	findings []finding
+	config    server.Config
+	running   *client.Client // nil if no server runs here
+	diagnoses []diagnosis
 }
 
 func (t *terminal) examine(ctx context.Context) *examination {
@@ -85,7 +84,7 @@ func (t *terminal) examine(ctx context.Context) *examination {
 }
 
 func (d *examination) count(state string) (n int) {
-	for _, f := range d.findings {
+	for _, f := range d.diagnoses {
 		if f.State == state {
 			n++
 		}
@@ -97,7 +96,7 @@ func (d *examination) say(state, what, do, format string, args ...any) {
 	if state == ok {
 		do = ""
 	}
-	d.findings = append(d.findings, finding{What: what, State: state, Text: fmt.Sprintf(format, args...), Do: do})
+	d.diagnoses = append(d.diagnoses, diagnosis{What: what, State: state, Text: fmt.Sprintf(format, args...), Do: do})
 }
 
 func (d *examination) configuration() bool {
@@ -253,9 +252,7 @@ func (d *examination) certificate(ctx context.Context, name, address string) {
 		d.say(problem, name, "look at the file", "%v", err)
 		return
 	}
-	if strings.HasPrefix(address, ":") {
-		address = "localhost" + address
-	}
+	address = here(address)
 	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: 5 * time.Second}, Config: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
 	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {

@@ -62,3 +62,11 @@ func day(at time.Time) string {
 	}
 	return at.UTC().Format(time.DateOnly)
 }
+
+// here completes the address of a listener to one that this machine can call.
+func here(address string) string {
+	if strings.HasPrefix(address, ":") {
+		return "localhost" + address
+	}
+	return address
+}

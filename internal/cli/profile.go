@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
@@ -83,11 +84,7 @@ func (t *terminal) profileSave() *cobra.Command {
 		Use: "save FILE", Short: "Save a profile from a JSON file", Args: cobra.ExactArgs(1),
 		Long: "Saves a profile, new or in place of one of the same name. `chancery profile show NAME --json` gives one to begin with. A\nsample certificate has to pass the RFC lints first.",
 		RunE: t.remote(func(ctx context.Context, server *client.Client, args []string) error {
-			text, err := os.ReadFile(args[0])
-			if err != nil {
-				return fmt.Errorf("read the profile: %w", err)
-			}
-			profile, err := ca.ParseProfile(text)
+			profile, err := readProfile(args[0])
 			if err != nil {
 				return err
 			}
@@ -98,4 +95,20 @@ func (t *terminal) profileSave() *cobra.Command {
 			return t.showProfile(saved)
 		}),
 	}
+}
+
+// readProfile reads a profile from JSON; what it means, the server checks.
+func readProfile(path string) (p ca.Profile, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return p, fmt.Errorf("read the profile: %w", err)
+	}
+	defer f.Close()
+	decoder := json.NewDecoder(f)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&p); err != nil {
+		return p, fault.New(fault.Invalid, "profile_malformed", "%s is not a profile in JSON: %v", path, err).
+			WithHint("`chancery profile show tls-server --json` gives one to begin with")
+	}
+	return p, nil
 }

@@ -49,8 +49,8 @@ func (t *terminal) quickstart() *cobra.Command {
 				t.close(s)
 				return err
 			}
-			t.say("\nServing https://localhost%s (API), https://localhost%s (mTLS) and http://%s (this machine only). Ctrl-C stops.",
-				s.Config.Listen.HTTPS, s.Config.Listen.MTLS, s.Config.Listen.Loopback)
+			l := s.Config.Listen
+			t.say("\nServing https://%s (API), https://%s (mTLS) and http://%s (this machine only). Ctrl-C stops.", here(l.HTTPS), here(l.MTLS), here(l.Loopback))
 			return t.run(cmd.Context(), s)
 		},
 	})

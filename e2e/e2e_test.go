@@ -1,0 +1,144 @@
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"chancery/internal/cli"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden parts of the stories")
+
+// TestMain lets this binary be the program under test, too, when a story runs `chancery`.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"chancery": func() { os.Exit(cli.Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+	})
+}
+
+func TestStories(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:           "testdata",
+		Setup:         setUp,
+		UpdateScripts: *update,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"ready":     ready,
+			"terminate": terminate,
+			"capture":   capture,
+			"within":    within,
+		},
+	})
+}
+
+// setUp gives each story its own home and free ports. Settings come through the environment, so that the commands of a
+// story read as they would with the standard ports.
+func setUp(env *testscript.Env) error {
+	var ports [4]string
+	for i := range ports {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		defer listener.Close()
+		ports[i] = listener.Addr().String()
+	}
+	for name, value := range map[string]string{
+		"HOME": env.WorkDir, "TZ": "UTC", "USER": "owner", "GODEBUG": os.Getenv("GODEBUG"),
+		"CHANCERY_LISTEN_HTTPS": ports[0], "CHANCERY_LISTEN_MTLS": ports[1], "CHANCERY_LISTEN_LOOPBACK": ports[2], "CHANCERY_LISTEN_PUBLIC": ports[3],
+		"CHANCERY_NAME_PUBLIC_URL": "http://" + ports[3], "CHANCERY_LOG_LEVEL": "warn",
+		"HTTPS": "https://" + ports[0], "MTLS": "https://" + ports[1], "PUBLIC": "http://" + ports[3],
+	} {
+		env.Setenv(name, value)
+	}
+	return nil
+}
+
+const (
+	patience = 20 * time.Second
+	poll     = 20 * time.Millisecond
+)
+
+// ready waits until the server of the story answers: ready.
+func ready(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: ready")
+	}
+	url := "http://" + ts.Getenv("CHANCERY_LISTEN_LOOPBACK") + "/readyz"
+	eventually(ts, patience, "the server did not get ready", func() error {
+		res, err := http.Get(url)
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		if res.StatusCode != http.StatusOK {
+			return fmt.Errorf("it answers %s", res.Status)
+		}
+		return nil
+	})
+}
+
+// terminate asks everything that a story left running to end, as a service manager does: terminate.
+func terminate(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: terminate")
+	}
+	for _, command := range ts.BackgroundCmds() {
+		ts.Check(command.Process.Signal(syscall.SIGTERM))
+	}
+}
+
+// capture keeps what a group in a pattern finds in the output of the last command: capture NAME PATTERN.
+func capture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: capture NAME PATTERN")
+	}
+	found := regexp.MustCompile(args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(found) != 2 {
+		ts.Fatalf("the output does not match %s with one group", args[1])
+	}
+	ts.Setenv(args[0], found[1])
+}
+
+// within repeats a command until its output matches: within 1s PATTERN COMMAND ARGUMENT...
+func within(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: within DURATION PATTERN COMMAND ARGUMENT...")
+	}
+	limit, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	pattern := regexp.MustCompile(args[1])
+	eventually(ts, limit, "no such output: "+args[1], func() error {
+		_ = ts.Exec(args[2], args[3:]...) // openssl says "revoked" and fails; the output decides
+		if out := ts.ReadFile("stdout"); !pattern.MatchString(out) {
+			return fmt.Errorf("%s", strings.TrimSpace(out))
+		}
+		return nil
+	})
+}
+
+// eventually tries again until try succeeds or the time is over.
+func eventually(ts *testscript.TestScript, limit time.Duration, what string, try func() error) {
+	ticker := time.NewTicker(poll)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(limit); ; <-ticker.C {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s within %v: %v", what, limit, err)
+		}
+	}
+}
