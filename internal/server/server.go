@@ -104,6 +104,7 @@ func (s *Server) Run(ctx context.Context) error {
 		s.Authority.Run(ctx, func(err error) { s.log.Error("tending the authorities", "error", err) })
 		return nil
 	})
+	group.Go(func() error { return s.sweep(ctx) })
 	group.Go(func() error {
 		select {
 		case err := <-s.front.Failed():
@@ -116,6 +117,27 @@ func (s *Server) Run(ctx context.Context) error {
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	return errors.Join(err, s.front.Stop(stopping))
+}
+
+// sweep removes expired credentials every hour, on one instance at a time, until ctx ends.
+func (s *Server) sweep(ctx context.Context) error {
+	const every = time.Hour
+	hour := time.NewTicker(every)
+	defer hour.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hour.C:
+		}
+		mine, err := s.Store.Lease(ctx, "credential retention", every)
+		if err == nil && mine {
+			err = errors.Join(s.Accounts.Retire(ctx), s.Agents.Retire(ctx))
+		}
+		if err != nil && ctx.Err() == nil {
+			s.log.Error("removing expired credentials", "error", err)
+		}
+	}
 }
 
 // Close frees everything, in the reverse order of New. Queued writes are finished until ctx ends.

@@ -179,3 +179,12 @@ func join(tx *store.Tx, d Delegation, a Agent) error {
 	_, err := tx.InsertNew("INSERT INTO agent_delegation (delegation, agent, since) VALUES (?, ?, ?)", d.ID, a.ID, tx.Now())
 	return err
 }
+
+// keepEnded is how long enrolment tokens are kept after their end, so that a repeated enrolment still gets its answer.
+const keepEnded = 7 * 24 * time.Hour
+
+// Retire removes enrolment tokens that ended a week ago, in bounded steps, each with an audit line.
+func (r *Registry) Retire(ctx context.Context) error {
+	_, err := r.db.Expire(ctx, "enrolment", "hash", "until", r.now().Add(-keepEnded).UnixMilli(), "ended a week ago")
+	return err
+}
