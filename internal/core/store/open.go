@@ -63,7 +63,7 @@ func (s *Store) connect(ctx context.Context) (o opener, d dialect, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	c := s.config
-	probe := engine.Probe{Took: c.Observe, Batched: c.ObserveBatch}
+	probe := engine.Probe{Took: c.Observe, Batched: c.ObserveBatch, Traced: c.Trace}
 	scheme, rest, _ := strings.Cut(c.URL, ":")
 	switch scheme {
 	case "sqlite":

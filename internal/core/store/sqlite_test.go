@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -211,4 +212,30 @@ func TestLogStaysBounded(t *testing.T) {
 		t.Errorf("the write-ahead log grew to %d MB", largest.Load()>>20)
 	}
 	t.Logf("the write-ahead log grew to %d MB at most", largest.Load()>>20)
+}
+
+// TestAppendIsOneStatement counts what a new row costs on SQLite.
+func TestAppendIsOneStatement(t *testing.T) {
+	var mu sync.Mutex
+	var seen []string
+	at := storetest.SQLite(t)
+	s := storetest.OpenAt(t, store.Config{URL: at.URL, Trace: func(statement string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if strings.Contains(statement, "INTO sample_certificate") || strings.Contains(statement, "FROM sample_certificate WHERE serial") {
+			seen = append(seen, statement)
+		}
+	}})
+	at.Create(t, s)
+	mu.Lock()
+	seen = nil
+	mu.Unlock()
+	if _, err := s.Append(t.Context(), storetest.Certificate, storetest.Row(1, []byte("der"))); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(seen) != 1 {
+		t.Errorf("a new row took %d statements: %q", len(seen), seen)
+	}
 }

@@ -45,6 +45,8 @@ type Config struct {
 	Observe func(Phase, time.Duration)
 	// ObserveBatch is told how many writes shared a commit; nil tells nobody.
 	ObserveBatch func(writes int)
+	// Trace is told of each statement of closures, reads and appended batches, without values; nil tells nobody.
+	Trace func(statement string)
 	// Fatal is called when a sync failed and nobody knows what is on the disk. It must not return; nil logs and exits.
 	Fatal func(error)
 	// Restored runs in the last transaction of a Restore, with the time that the backup was taken (UTC milliseconds):
@@ -96,6 +98,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.ObserveBatch == nil {
 		c.ObserveBatch = func(int) {}
+	}
+	if c.Trace == nil {
+		c.Trace = func(string) {}
 	}
 	if c.Fatal == nil {
 		log := c.Log

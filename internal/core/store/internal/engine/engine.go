@@ -146,9 +146,10 @@ func (p Phase) String() string {
 	return "unknown"
 }
 
-// A Probe is told how long phases take and how many writes shared a commit. Its functions are quick, safe for
-// concurrent use and never nil.
+// A Probe is told how long phases take, how many writes shared a commit and which statements run, without their
+// values. Its functions are quick, safe for concurrent use and never nil.
 type Probe struct {
 	Took    func(Phase, time.Duration)
 	Batched func(writes int)
+	Traced  func(statement string)
 }

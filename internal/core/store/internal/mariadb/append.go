@@ -20,6 +20,7 @@ type flusher struct {
 	db      *sql.DB
 	conn    *sql.Conn
 	inserts map[shape]*sql.Stmt
+	traced  func(statement string)
 }
 
 // shape is a table and a number of rows.
@@ -179,6 +180,7 @@ func (f *flusher) chunk(ctx context.Context, h *engine.Hot, rows []*pool.Entry) 
 		}
 		f.inserts[shape{h, len(rows)}] = stmt
 	}
+	f.traced("INSERT INTO " + h.Table)
 	args := make([]any, 0, len(rows)*len(h.Columns))
 	for _, r := range rows {
 		args = append(args, r.Row...)

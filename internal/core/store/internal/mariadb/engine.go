@@ -120,7 +120,7 @@ func (e *Engine) Migrator() *sql.DB { return e.DB }
 func (e *Engine) Start(context.Context) error {
 	flushers := make([]pool.Flusher, batchers)
 	for i := range flushers {
-		flushers[i] = &flusher{db: e.batch}
+		flushers[i] = &flusher{db: e.batch, traced: e.Probe.Traced}
 	}
 	e.Batcher = pool.NewBatcher(dialect, e.Probe, flushers...)
 	return nil

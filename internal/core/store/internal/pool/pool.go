@@ -140,7 +140,7 @@ func (p *Pool) body(ctx context.Context, tx *sql.Tx, level engine.Durability, wo
 			return err
 		}
 	}
-	return work.Run(&Session{ctx: ctx, tx: tx, dialect: &p.Dialect})
+	return work.Run(&Session{ctx: ctx, tx: tx, dialect: &p.Dialect, traced: p.Probe.Traced})
 }
 
 // commit tells a commit that surely failed from one whose outcome nobody knows.
@@ -164,7 +164,7 @@ func (p *Pool) Read(ctx context.Context, fn func(engine.Session) error) error {
 		return p.explain(ctx, err)
 	}
 	p.Probe.Took(engine.PoolWait, time.Since(start))
-	err = fn(&Session{ctx: ctx, tx: tx, dialect: &p.Dialect})
+	err = fn(&Session{ctx: ctx, tx: tx, dialect: &p.Dialect, traced: p.Probe.Traced})
 	_ = tx.Rollback() // nothing to keep; a lost connection has shown itself in err
 	return p.explain(ctx, err)
 }
@@ -188,7 +188,7 @@ func (p *Pool) Export(ctx context.Context, fn func(engine.Session, []engine.Tabl
 	if err != nil {
 		return p.explain(ctx, err)
 	}
-	s := &Session{ctx: ctx, tx: tx, dialect: &p.Dialect}
+	s := &Session{ctx: ctx, tx: tx, dialect: &p.Dialect, traced: p.Probe.Traced}
 	tables, err := p.Dialect.Tables(s)
 	if err == nil {
 		err = fn(s, tables)
@@ -218,10 +218,12 @@ type Session struct {
 	ctx     context.Context
 	tx      *sql.Tx
 	dialect *Dialect
+	traced  func(statement string)
 }
 
 // Exec is engine.Session's.
 func (s *Session) Exec(query string, args []any) (int64, error) {
+	s.traced(query)
 	r, err := s.tx.ExecContext(s.ctx, s.dialect.Bind(query), args...)
 	if err != nil {
 		return 0, err
@@ -231,6 +233,7 @@ func (s *Session) Exec(query string, args []any) (int64, error) {
 
 // Query is engine.Session's.
 func (s *Session) Query(query string, args []any) (*sql.Rows, error) {
+	s.traced(query)
 	return s.tx.QueryContext(s.ctx, s.dialect.Bind(query), args...)
 }
 

@@ -21,6 +21,7 @@ type flusher struct {
 	config *pgx.ConnConfig
 	conn   *pgx.Conn
 	used   time.Time
+	traced func(statement string)
 	plans  map[*engine.Hot]*plan
 }
 
@@ -126,6 +127,7 @@ func (f *flusher) Close() {
 
 // insert appends rows in one statement and gives those that did not go in.
 func (f *flusher) insert(ctx context.Context, p *plan, h *engine.Hot, rows []*pool.Entry) (missing []*pool.Entry, err error) {
+	f.traced(p.insert)
 	result, err := f.conn.Query(ctx, p.insert, columns(h, rows)...)
 	if err != nil {
 		return nil, err

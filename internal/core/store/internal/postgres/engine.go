@@ -73,7 +73,8 @@ func (e *Engine) Migrator() *sql.DB { return e.DB }
 
 // Start starts the batching connections.
 func (e *Engine) Start(context.Context) error {
-	e.Batcher = pool.NewBatcher(dialect, e.Probe, &flusher{config: e.batch}, &flusher{config: e.batch})
+	one, other := &flusher{config: e.batch, traced: e.Probe.Traced}, &flusher{config: e.batch, traced: e.Probe.Traced}
+	e.Batcher = pool.NewBatcher(dialect, e.Probe, one, other)
 	return nil
 }
 

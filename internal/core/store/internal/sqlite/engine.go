@@ -20,6 +20,8 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -125,6 +127,10 @@ func source(path string, readOnly bool) string {
 	add("busy_timeout(1000)")
 	add("foreign_keys(1)")
 	add("temp_store(MEMORY)")
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") { // C:/… on Windows
+		path = "/" + path
+	}
 	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: q.Encode()}).String()
 }
 

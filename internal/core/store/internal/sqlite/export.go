@@ -38,7 +38,7 @@ func (e *Engine) Export(ctx context.Context, fn func(engine.Session, []engine.Ta
 		return fmt.Errorf("opening the copy: %w", err)
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	return snapshot(ctx, conn, func(s engine.Session) error {
+	return e.snapshot(ctx, conn, func(s engine.Session) error {
 		tables, err := e.Tables(s)
 		if err != nil {
 			return err

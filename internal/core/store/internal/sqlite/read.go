@@ -22,16 +22,16 @@ func (e *Engine) Read(ctx context.Context, fn func(engine.Session) error) error 
 		return readError(ctx, err)
 	}
 	e.Probe.Took(engine.PoolWait, time.Since(start))
-	err = readError(ctx, snapshot(ctx, conn, fn))
+	err = readError(ctx, e.snapshot(ctx, conn, fn))
 	return errors.Join(err, conn.Close())
 }
 
 // snapshot ends its transaction under a context of its own: the caller's may be over, and the connection lives on.
-func snapshot(ctx context.Context, conn *sql.Conn, fn func(engine.Session) error) (err error) {
+func (e *Engine) snapshot(ctx context.Context, conn *sql.Conn, fn func(engine.Session) error) (err error) {
 	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
 		return err
 	}
-	s := &session{ctx: ctx, conn: conn, prepared: map[string]*sql.Stmt{}}
+	s := &session{ctx: ctx, conn: conn, prepared: map[string]*sql.Stmt{}, traced: e.Probe.Traced}
 	defer func() {
 		_, undo := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
 		err = errors.Join(err, s.forget(), undo)

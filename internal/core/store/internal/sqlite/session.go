@@ -15,6 +15,7 @@ type session struct {
 	ctx      context.Context
 	conn     *sql.Conn
 	prepared map[string]*sql.Stmt
+	traced   func(statement string)
 }
 
 func (s *session) Exec(query string, args []any) (int64, error) {
@@ -43,6 +44,7 @@ func (s *session) InsertNew(query string, args []any) (bool, error) {
 }
 
 func (s *session) prepare(query string) (*sql.Stmt, error) {
+	s.traced(query)
 	if stmt := s.prepared[query]; stmt != nil {
 		return stmt, nil
 	}
