@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/asn1"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,7 +66,7 @@ var hotAgent = &store.Hot{
 //
 // Faults: Conflict da_replayed (the evidence was used with another key), idempotency_key_reused; Denied
 // agent_revoked, delegation_revoked, principal_revoked, certificate_revoked (the principal's), authority_revoked,
-// nothing_left (NotAfterMax has passed); NotFound authority_unknown; Invalid key_refused, subject_invalid; those of
+// principal_unknown, nothing_left (NotAfterMax has passed); NotFound authority_unknown; Invalid key_refused, subject_invalid; those of
 // the store. After fault.Unknown, ask again with the same order.
 func (h *Hierarchy) IssueAgent(ctx context.Context, o AgentOrder) (Issued, error) {
 	a, t, err := h.template(ctx, o.Authority, agentProfile)
@@ -76,7 +77,7 @@ func (h *Hierarchy) IssueAgent(ctx context.Context, o AgentOrder) (Issued, error
 	if err != nil {
 		return Issued{}, err
 	}
-	if err := h.alive(ctx, a.above); err != nil { // what stands above the authority is not in the guard
+	if err := h.standsUnder(ctx, a, &o); err != nil {
 		return Issued{}, err
 	}
 	if err := h.remember(ctx, &o); err != nil {
@@ -97,6 +98,19 @@ func (h *Hierarchy) IssueAgent(ctx context.Context, o AgentOrder) (Issued, error
 		return again(&o, keyHash[:], got.Stored)
 	}
 	return Issued{Serial: c.Serial, DER: der, NotBefore: c.NotBefore, NotAfter: c.NotAfter}, nil
+}
+
+// standsUnder checks what the guard of the insert does not see: that the principal's certificate was issued here, to this
+// principal, and that every authority above is good.
+func (h *Hierarchy) standsUnder(ctx context.Context, a *authority, o *AgentOrder) error {
+	r, found, err := h.records.Get(ctx, string(o.PrincipalSerial))
+	if err != nil {
+		return fmt.Errorf("looking up the principal's certificate: %w", err)
+	}
+	if !found || r.isAgent || !slices.Contains(r.above, o.Principal) {
+		return fault.New(fault.Denied, "principal_unknown", "the principal's certificate %s was not issued here to %s", o.PrincipalSerial, o.Principal)
+	}
+	return h.alive(ctx, slices.Concat(a.above, r.above))
 }
 
 func (h *Hierarchy) agentContent(t *pkix.Template, o *AgentOrder) (*pkix.Content, error) {

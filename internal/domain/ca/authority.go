@@ -80,7 +80,7 @@ func (h *Hierarchy) Create(ctx context.Context, s Spec) (Authority, error) {
 		return Authority{}, err
 	}
 	err = h.db.Write(ctx, func(tx *store.Tx) error {
-		row := Authority{Name: s.Name, Parent: s.Parent, Key: "authority/" + s.Name, Certificate: made.der}
+		row := Authority{Name: s.Name, Parent: s.Parent, Key: keyPrefix + s.Name, Certificate: made.der}
 		if err := insertAuthority(tx, row); err != nil {
 			return err
 		}

@@ -3,8 +3,10 @@ package ca
 import (
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"chancery/internal/base/id"
+	"chancery/internal/core/store"
 	"chancery/internal/domain/ca/pkix/pkixtest"
 )
 
@@ -61,6 +63,47 @@ func BenchmarkOCSP(b *testing.B) {
 	for b.Loop() {
 		if _, err := w.OCSP(b.Context(), question); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkRevokeAndList is one more revocation and the list with it, with 100,000 entries there (figures.md C8).
+func BenchmarkRevokeAndList(b *testing.B) {
+	w := newWorld(b)
+	const there, step = 100_000, 1_000
+	end := w.now().Add(24 * time.Hour)
+	for range there / step {
+		err := w.db.Write(operator(b), func(tx *store.Tx) error {
+			for range step {
+				r := revocation{
+					target: certificateTarget(newSerial()), kind: Certificate, reason: KeyCompromise, at: w.now(),
+					authority: authorityTarget("machines"), notAfter: end.UnixMilli(),
+				}
+				if err := r.insert(tx, ""); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	w.Hierarchy.revoked.tell("")
+	if _, err := w.CRL(b.Context(), "machines"); err != nil {
+		b.Fatal(err)
+	}
+	leaves := make([]Issued, b.N)
+	for n := range leaves {
+		leaves[n] = w.certificate(b, serverOrder(b, "dns:a.example.org"))
+	}
+	b.ResetTimer()
+	for _, leaf := range leaves {
+		w.clock.advance(listPause)
+		w.revoke(b, "crt:"+leaf.Serial.String(), KeyCompromise)
+		l, err := w.CRL(b.Context(), "machines")
+		if err != nil || len(l.DER) < 30*there {
+			b.Fatalf("a list of %d octets, %v", len(l.DER), err)
 		}
 	}
 }

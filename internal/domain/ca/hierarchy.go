@@ -34,7 +34,7 @@ type Config struct {
 	CRLLifetime time.Duration
 	// OCSPLifetime is the same of an OCSP answer; for agent certificates it is at most a minute. Default 1 h.
 	OCSPLifetime time.Duration
-	// StatusesMax bounds the certificates whose status is kept in memory, about 1 KB each. Default 32,768.
+	// StatusesMax bounds the certificates whose status is kept in memory, about half a KB each. Default 65,536.
 	StatusesMax int
 	// Keep is how long ordinary certificates stay stored after they expired. Default 365 days.
 	Keep time.Duration
@@ -49,7 +49,7 @@ func (c Config) withDefaults() Config {
 	c.OCSPLifetime = cmp.Or(max(c.OCSPLifetime, 0), time.Hour)
 	c.Keep = cmp.Or(max(c.Keep, 0), 365*24*time.Hour)
 	c.KeepAgents = cmp.Or(max(c.KeepAgents, 0), 24*time.Hour)
-	c.StatusesMax = cmp.Or(max(c.StatusesMax, 0), 32<<10)
+	c.StatusesMax = cmp.Or(max(c.StatusesMax, 0), 64<<10)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -74,6 +74,9 @@ const (
 	topicProfile    = "profile"
 	topicKey        = "key" // the keyring's
 )
+
+// keyPrefix begins the names of authorities' keys in the keyring.
+const keyPrefix = "authority/"
 
 // A Hierarchy is the authorities of one installation: roots, and issuing authorities below them. All methods are safe
 // for concurrent use.
@@ -120,8 +123,13 @@ func New(ctx context.Context, db *store.Store, keys *keyring.Ring, c Config) (*H
 	}
 	h.records = store.NewMemo(db, "certificate", h.config.StatusesMax, h.loadRecord)
 	changed := func(store.Change) { h.wanted.Add(1) }
+	keyChanged := func(c store.Change) {
+		if c.Key == "" || strings.HasPrefix(c.Key, keyPrefix) { // people's keys come and go all day
+			h.wanted.Add(1)
+		}
+	}
 	h.unfollow = []func(){
-		db.Subscribe(topicAuthority, changed), db.Subscribe(topicProfile, changed), db.Subscribe(topicKey, changed),
+		db.Subscribe(topicAuthority, changed), db.Subscribe(topicProfile, changed), db.Subscribe(topicKey, keyChanged),
 		db.Subscribe(topicRevocation, func(c store.Change) { h.revoked.tell(c.Key) }),
 	}
 	h.revoked.tell("")

@@ -300,7 +300,8 @@ func TestProfilesAreSaved(t *testing.T) {
 	if err := w.SaveProfile(operator(t), p); err != nil {
 		t.Fatal(err)
 	}
-	o := w.order(t, w.principal(t, id.New(id.Person, w.now())), "", id.New(id.Agent, w.now()), "")
+	person := id.New(id.Person, w.now())
+	o := w.order(t, w.principal(t, person), person, id.New(id.Agent, w.now()), "")
 	o.Lifetime = time.Hour
 	if i := w.agent(t, o); i.NotAfter.Sub(i.NotBefore) != 899*time.Second {
 		t.Errorf("lives %s under a saved cap of 900 s", i.NotAfter.Sub(i.NotBefore))
@@ -351,6 +352,12 @@ func TestAgentEvidenceIsUsedOnce(t *testing.T) {
 		retry.SPKI = pkixtest.SPKI(t, key.Ed25519)
 		_, err = w.IssueAgent(operator(t), retry)
 		pkixtest.WantFault(t, "idempotency_key_reused", err)
+		other := w.order(t, principal, id.New(id.Person, w.now()), agent, delegation)
+		_, err = w.IssueAgent(operator(t), other)
+		pkixtest.WantFault(t, "principal_unknown", err)
+		other = w.order(t, first, person, agent, delegation) // an agent is no principal
+		_, err = w.IssueAgent(operator(t), other)
+		pkixtest.WantFault(t, "principal_unknown", err)
 		late := w.order(t, principal, person, agent, delegation)
 		late.NotAfterMax = w.now().Add(-time.Second)
 		_, err = w.IssueAgent(operator(t), late)
@@ -421,6 +428,8 @@ func TestAuthorityFalls(t *testing.T) {
 		t.Errorf("the root lists it: %v, %s", there, reason)
 	}
 	_, err = w.Issue(operator(t), Order{Authority: "people", Profile: "principal", SPKI: pkixtest.SPKI(t, key.P256), Subject: &Subject{CommonName: "x"}})
+	pkixtest.WantFault(t, "authority_revoked", err)
+	_, err = w.IssueAgent(operator(t), w.order(t, principal, person, id.New(id.Agent, w.now()), ""))
 	pkixtest.WantFault(t, "authority_revoked", err)
 	w.revoke(t, "aut:root", CACompromise)
 	_, err = w.Issue(operator(t), serverOrder(t, "dns:a.example.org"))
