@@ -98,3 +98,14 @@ type HealthSetting struct {
 	Value string `json:"value"`
 	Safe  bool   `json:"safe"`
 }
+
+// A Refusal is a recent request that was refused, as the caller was told.
+type Refusal struct {
+	Time      time.Time `json:"time"`
+	RequestID string    `json:"request_id"`
+	Route     string    `json:"route,omitempty" doc:"method and path pattern; absent where there was none"`
+	Status    int       `json:"status"`
+	Code      string    `json:"code,omitempty" doc:"absent for a failure of the server's own"`
+	Text      string    `json:"text"`
+	Hint      string    `json:"hint,omitempty"`
+}

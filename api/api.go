@@ -13,14 +13,22 @@ type Page[T any] struct {
 	Next  string `json:"next,omitempty" doc:"cursor of the following page; absent at the end"`
 }
 
-// A Problem is a refusal or a failure (RFC 9457), with a code that `chancery explain` knows.
+// A Problem is the body of every refusal and failure (RFC 9457), with a code that `chancery explain` knows.
 type Problem struct {
-	Title     string `json:"title"`
-	Status    int    `json:"status"`
-	Detail    string `json:"detail,omitempty"`
-	Code      string `json:"code,omitempty"`
-	Hint      string `json:"hint,omitempty"`
-	RequestID string `json:"request_id,omitempty"`
+	Type      string  `json:"type" doc:"urn:chancery:problem: and the code, or about:blank" example:"urn:chancery:problem:da_stale"`
+	Title     string  `json:"title" doc:"the status in words"`
+	Status    int     `json:"status" doc:"HTTP status code"`
+	Detail    string  `json:"detail,omitempty" doc:"what happened and why"`
+	Code      string  `json:"code,omitempty" doc:"stable name of the refusal; chancery explain CODE says more"`
+	Hint      string  `json:"hint,omitempty" doc:"what to do about it"`
+	RequestID string  `json:"request_id,omitempty" doc:"names this request in the log"`
+	Errors    []Wrong `json:"errors,omitempty" doc:"each place in the request that is wrong"`
+}
+
+// A Wrong is one place of a request that does not have the described form.
+type Wrong struct {
+	Where string `json:"where" doc:"body.name, query.limit and the like"`
+	What  string `json:"what"`
 }
 
 // A Certificate is what the authority knows of one certificate.

@@ -94,7 +94,7 @@ func Defaults(data string) Config {
 		Data:   data,
 		Name:   Name{Hosts: []string{"localhost", "127.0.0.1", "::1"}, TrustDomain: "chancery.internal", PublicURL: "http://localhost:8080"},
 		Listen: Listen{HTTPS: ":8443", MTLS: ":8444", Loopback: "127.0.0.1:8080"},
-		Limit:  Limit{Connections: 16384, Memory: 64 << 20, Wait: conf.Duration(500 * time.Millisecond)},
+		Limit:  Limit{Connections: 16384, Memory: 128 << 20, Wait: conf.Duration(2 * time.Second)},
 		Agent:  AgentLimits{Lifetime: conf.Duration(time.Hour), Skew: conf.Duration(30 * time.Second), Invitation: conf.Duration(time.Hour)},
 		Status: StatusConfig{CRL: conf.Duration(24 * time.Hour), OCSP: conf.Duration(time.Hour)},
 		Log:    LogConfig{Level: "info", Format: "text"},

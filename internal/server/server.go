@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"chancery/api"
 	"chancery/internal/core/keyring"
 	"chancery/internal/core/store"
 	"chancery/internal/domain/account"
@@ -75,7 +76,7 @@ func New(ctx context.Context, c Config, passphrase []byte, log *slog.Logger) (s 
 	routes := rest.New("Chancery", Version())
 	pkiapi.Register(routes, s.Authority)
 	agentapi.Register(routes, s.Agents, s.stopped)
-	adminapi.Register(routes, s.Accounts, s.Store, Version())
+	adminapi.Register(routes, s.Accounts, s.Store, Version(), func() []api.Refusal { return s.front.Recent() })
 	hosts, err := c.Name.parse()
 	if err != nil {
 		return s, err

@@ -24,7 +24,7 @@ func (f face) directory(a *rest.API) {
 		func(ctx context.Context, in *struct {
 			rest.Paging
 			Kind string `query:"kind" enum:"person,service"`
-		}) (*body[rest.Page[api.Account]], error) {
+		}) (*body[api.Page[api.Account]], error) {
 			after, err := in.After()
 			if err != nil {
 				return nil, err
@@ -92,7 +92,7 @@ func wire(a account.Account) api.Account {
 	return out
 }
 
-func paged[D, A any](page account.Page[D], wire func(D) A) rest.Page[A] {
+func paged[D, A any](page account.Page[D], wire func(D) A) api.Page[A] {
 	items := make([]A, len(page.Items))
 	for i, item := range page.Items {
 		items[i] = wire(item)

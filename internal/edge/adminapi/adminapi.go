@@ -15,9 +15,9 @@ import (
 	"chancery/internal/edge/rest"
 )
 
-// Register declares the routes of administration.
-func Register(a *rest.API, accounts *account.Directory, db *store.Store, version string) {
-	f := face{accounts, db, version}
+// Register declares the routes of administration. refusals gives the recent ones, the newest first.
+func Register(a *rest.API, accounts *account.Directory, db *store.Store, version string, refusals func() []api.Refusal) {
+	f := face{accounts, db, version, refusals}
 	f.setup(a)
 	f.directory(a)
 	f.tokens(a)
@@ -30,6 +30,7 @@ type face struct {
 	accounts *account.Directory
 	db       *store.Store
 	version  string
+	refusals func() []api.Refusal
 }
 
 type (

@@ -20,7 +20,7 @@ func (f face) audit(a *rest.API) {
 			rest.Paging
 			Target string `query:"target" maxLength:"96"`
 			Actor  string `query:"actor" maxLength:"64"`
-		}) (*body[rest.Page[api.AuditLine]], error) {
+		}) (*body[api.Page[api.AuditLine]], error) {
 			after, err := position(in.Paging)
 			if err != nil {
 				return nil, err
@@ -71,6 +71,10 @@ func (f face) state(a *rest.API) {
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/health", Permission: who.HealthRead, Tags: tag, Summary: "Show the state of the database and its durability settings"},
 		func(ctx context.Context, _ *struct{}) (*body[api.Health], error) {
 			return answer(Health(ctx, f.db, f.version), nil)
+		})
+	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/refusals", Permission: who.AuditRead, Tags: tag, Summary: "Show recent refusals, the newest first", Description: "From memory, of this instance alone."},
+		func(context.Context, *struct{}) (*body[api.Page[api.Refusal]], error) {
+			return answer(rest.NewPage(f.refusals(), ""), nil)
 		})
 	rest.Raw(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/backup", Permission: who.BackupWrite, Deadline: time.Hour, Tags: tag, Summary: "Write a backup of everything, from one snapshot"},
 		rest.Media{Out: map[string]any{"application/octet-stream": nil}, First: "application/octet-stream"},

@@ -31,7 +31,7 @@ func (f face) tokens(a *rest.API) {
 		func(ctx context.Context, in *struct {
 			rest.Paging
 			Account string `query:"account" maxLength:"64" doc:"default: the caller's own"`
-		}) (*body[rest.Page[api.Token]], error) {
+		}) (*body[api.Page[api.Token]], error) {
 			after, err := in.After()
 			if err != nil {
 				return nil, err

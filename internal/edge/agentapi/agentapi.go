@@ -74,7 +74,7 @@ func (f face) registry(a *rest.API) {
 			return answer(f.agent(made), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/agents", Permission: who.AgentOwn, Tags: tag, Summary: "List agents"},
-		func(ctx context.Context, in *byOwner) (*body[rest.Page[api.Agent]], error) {
+		func(ctx context.Context, in *byOwner) (*body[api.Page[api.Agent]], error) {
 			after, err := in.After()
 			if err != nil {
 				return nil, err
@@ -105,7 +105,7 @@ func (f face) agent(a agent.Agent) api.Agent {
 	return api.Agent{ID: a.ID, Name: a.Name, Owner: a.Owner, Delegation: a.Delegation, KeyHash: a.KeyHash, Stopped: a.ID != "" && f.stopped(a.ID), CreatedAt: a.CreatedAt, EnrolledAt: a.EnrolledAt}
 }
 
-func paged[D, A any](page agent.Page[D], wire func(D) A) rest.Page[A] {
+func paged[D, A any](page agent.Page[D], wire func(D) A) api.Page[A] {
 	items := make([]A, len(page.Items))
 	for i, item := range page.Items {
 		items[i] = wire(item)

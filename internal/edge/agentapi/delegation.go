@@ -25,7 +25,7 @@ func (f face) principals(a *rest.API) {
 			return answer(issued(c), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/principals/{id}", Permission: who.AgentOwn, Tags: tag, Summary: "List a person's principal certificates"},
-		func(ctx context.Context, in *named) (*body[rest.Page[api.Principal]], error) {
+		func(ctx context.Context, in *named) (*body[api.Page[api.Principal]], error) {
 			all, err := f.agents.Principals(ctx, in.ID)
 			return answer(paged(agent.Page[*agent.Principal]{Items: all}, principal), err)
 		})
@@ -69,7 +69,7 @@ func (f face) delegations(a *rest.API) {
 			return answer(f.delegation(made), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/delegations", Permission: who.DelegationOwn, Tags: tag, Summary: "List delegations"},
-		func(ctx context.Context, in *byOwner) (*body[rest.Page[api.Delegation]], error) {
+		func(ctx context.Context, in *byOwner) (*body[api.Page[api.Delegation]], error) {
 			after, err := in.After()
 			if err != nil {
 				return nil, err

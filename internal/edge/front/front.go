@@ -23,6 +23,7 @@ import (
 	"sync"
 	"time"
 
+	"chancery/api"
 	"chancery/internal/edge/rest"
 )
 
@@ -158,7 +159,7 @@ func (f *Front) Address(l Listener) net.Addr {
 
 // Recent gives the latest refusals, the newest first, without those for lack of capacity. They hold nothing that the
 // caller was not told.
-func (f *Front) Recent() []Refusal { return f.recent.list() }
+func (f *Front) Recent() []api.Refusal { return f.recent.list() }
 
 // Stop accepts nothing more, lets running requests finish, and closes their connections after the answer. What is not
 // finished when ctx ends is cut. The error says whether something was.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"chancery/api"
 	"chancery/internal/base/fault"
 	"chancery/internal/base/who"
 	"chancery/internal/edge/rest"
@@ -512,7 +513,7 @@ func TestRecentRefusals(t *testing.T) {
 		t.Errorf("the refusal of a panic: %+v", n)
 	}
 	for range 2 * len(h.recent.ring) {
-		h.recent.add(Refusal{})
+		h.recent.add(api.Refusal{})
 	}
 	if n := len(h.Recent()); n != len(h.recent.ring) {
 		t.Errorf("the ring holds %d", n)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"chancery/api"
 	"chancery/internal/base/fault"
 	"chancery/internal/base/who"
 )
@@ -45,19 +46,9 @@ func (f *Front) log(a *answer, r *http.Request) {
 	f.config.Log.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
-// A Refusal is what `chancery explain` tells of a request that was refused for good, not for lack of capacity.
-type Refusal struct {
-	Time      time.Time
-	RequestID string
-	Route     string // method and path pattern; empty if there was none
-	Status    int
-	Code      string // empty for a failure of ours
-	Text      string // public
-	Hint      string
-}
-
-func refusal(a *answer, r *http.Request, now time.Time) Refusal {
-	said := Refusal{Time: now, RequestID: a.record.ID, Route: r.Pattern, Status: a.status}
+// refusal gives what `chancery explain` tells of a request that was refused for good, not for lack of capacity.
+func refusal(a *answer, r *http.Request, now time.Time) api.Refusal {
+	said := api.Refusal{Time: now, RequestID: a.record.ID, Route: r.Pattern, Status: a.status}
 	if e, ok := fault.As(a.record.Err); ok && e.Kind != fault.Internal {
 		said.Code, said.Text, said.Hint = e.Code, e.Text, e.Hint
 		return said
@@ -69,22 +60,22 @@ func refusal(a *answer, r *http.Request, now time.Time) Refusal {
 // recent is a ring of the latest refusals.
 type recent struct {
 	mu   sync.Mutex
-	ring [512]Refusal
+	ring [512]api.Refusal
 	next int
 }
 
-func (r *recent) add(said Refusal) {
+func (r *recent) add(said api.Refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ring[r.next%len(r.ring)] = said
 	r.next++
 }
 
-func (r *recent) list() []Refusal {
+func (r *recent) list() []api.Refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := min(r.next, len(r.ring))
-	out := make([]Refusal, n)
+	out := make([]api.Refusal, n)
 	for i := range out {
 		out[i] = r.ring[(r.next-1-i)%len(r.ring)]
 	}

@@ -20,7 +20,7 @@ type byName struct {
 
 func (f face) authorities(a *rest.API) {
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/authorities", Permission: who.AuthorityRead, Tags: tag, Summary: "List authorities"},
-		func(ctx context.Context, _ *struct{}) (*body[rest.Page[api.Authority]], error) {
+		func(ctx context.Context, _ *struct{}) (*body[api.Page[api.Authority]], error) {
 			all, err := f.ca.Authorities(ctx)
 			items := make([]api.Authority, len(all))
 			for i, authority := range all {
@@ -42,7 +42,7 @@ func (f face) authorities(a *rest.API) {
 			return answer(f.authority(made), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/profiles", Permission: who.AuthorityRead, Tags: tag, Summary: "List profiles"},
-		func(ctx context.Context, _ *struct{}) (*body[rest.Page[ca.Profile]], error) {
+		func(ctx context.Context, _ *struct{}) (*body[api.Page[ca.Profile]], error) {
 			all, err := f.ca.Profiles(ctx)
 			return answer(rest.NewPage(all, ""), err)
 		})

@@ -155,7 +155,7 @@ func (f face) certificate(r *rest.Request, authority string, issued ca.Issued, e
 	}}, nil
 }
 
-func (f face) find(ctx context.Context, in *search) (*body[rest.Page[api.Certificate]], error) {
+func (f face) find(ctx context.Context, in *search) (*body[api.Page[api.Certificate]], error) {
 	q := ca.Query{Authority: in.Authority, Name: in.Name, Principal: in.Principal, Agent: in.Agent, Limit: in.Limit}
 	var err error
 	if q.Cursor, err = in.After(); err != nil {

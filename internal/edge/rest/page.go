@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"strings"
 
+	"chancery/api"
 	"chancery/internal/base/fault"
 )
 
@@ -30,15 +31,9 @@ func (p Paging) After() (string, error) {
 	return string(position), nil
 }
 
-// A Page is one part of a list. Without a next there is no more.
-type Page[T any] struct {
-	Items []T    `json:"items"`
-	Next  string `json:"next,omitempty" doc:"The cursor of the next page"`
-}
-
 // NewPage makes a page of items; position is where the next page goes on, "" at the end.
-func NewPage[T any](items []T, position string) Page[T] {
-	return Page[T]{Items: items, Next: base64.RawURLEncoding.EncodeToString([]byte(position))}
+func NewPage[T any](items []T, position string) api.Page[T] {
+	return api.Page[T]{Items: items, Next: base64.RawURLEncoding.EncodeToString([]byte(position))}
 }
 
 // visible reports whether s is visible ASCII.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"chancery/api"
 	"chancery/internal/base/fault"
 )
 
@@ -19,24 +20,11 @@ const problemType = "application/problem+json"
 // CodeInvalid is the code of every request that does not have the form its route describes.
 const CodeInvalid = "request_invalid"
 
-// A Problem is the body of every refusal and failure (RFC 9457), with our code, hint and request id.
+// A Problem is an api.Problem on its way out.
 type Problem struct {
-	Type      string  `json:"type" doc:"urn:chancery:problem: and the code, or about:blank" example:"urn:chancery:problem:da_stale"`
-	Title     string  `json:"title" doc:"The status in words"`
-	Status    int     `json:"status" doc:"HTTP status code"`
-	Detail    string  `json:"detail,omitempty" doc:"What happened and why"`
-	Code      string  `json:"code,omitempty" doc:"Stable name of the refusal; chancery explain CODE says more"`
-	Hint      string  `json:"hint,omitempty" doc:"What to do about it"`
-	RequestID string  `json:"request_id,omitempty" doc:"Names this request in the log"`
-	Errors    []Wrong `json:"errors,omitempty" doc:"Each place in the request that is wrong"`
+	api.Problem
 
 	retryAfter time.Duration
-}
-
-// Wrong is one place of a request that does not have the described form.
-type Wrong struct {
-	Where string `json:"where" doc:"body.name, query.limit and the like"`
-	What  string `json:"what"`
 }
 
 // Refuse answers with the problem that err makes, and notes err in the request's Record for the log.
@@ -73,15 +61,15 @@ func problemFor(ctx context.Context, err error) *Problem {
 		return problem(record, fault.New(fault.Unknown, "deadline_passed", "the work was not finished in time").
 			WithHint("ask again; with an Idempotency-Key the same request is done only once").After(time.Second))
 	}
-	return &Problem{Type: "about:blank", Title: http.StatusText(500), Status: 500, RequestID: record.ID}
+	return &Problem{Problem: api.Problem{Type: "about:blank", Title: http.StatusText(500), Status: 500, RequestID: record.ID}}
 }
 
 func problem(record *Record, f *fault.Error) *Problem {
 	status := statusOf(f)
-	return &Problem{
+	return &Problem{retryAfter: f.RetryAfter, Problem: api.Problem{
 		Type: "urn:chancery:problem:" + f.Code, Title: http.StatusText(status), Status: status,
-		Detail: f.Text, Code: f.Code, Hint: f.Hint, RequestID: record.ID, retryAfter: f.RetryAfter,
-	}
+		Detail: f.Text, Code: f.Code, Hint: f.Hint, RequestID: record.ID,
+	}}
 }
 
 // StatusOf gives the HTTP status that err is answered with.
@@ -138,13 +126,13 @@ func translateModel(ctx huma.Context, _ string, v any) (any, error) {
 	if !ok {
 		return v, nil
 	}
-	wrong := make([]Wrong, 0, len(model.Errors))
+	wrong := make([]api.Wrong, 0, len(model.Errors))
 	texts := make([]string, 0, len(model.Errors))
 	for _, e := range model.Errors {
 		if e == nil || len(wrong) == 20 {
 			continue
 		}
-		wrong = append(wrong, Wrong{e.Location, e.Message})
+		wrong = append(wrong, api.Wrong{Where: e.Location, What: e.Message})
 		texts = append(texts, strings.TrimPrefix(e.Location+": "+e.Message, ": "))
 	}
 	if len(texts) == 0 {

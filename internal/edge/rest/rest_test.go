@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
+	"chancery/api"
 	"chancery/internal/base/fault"
 	"chancery/internal/base/who"
 )
@@ -33,7 +34,7 @@ type orderOutput struct{ Body order }
 
 type listInput struct{ Paging }
 
-type listOutput struct{ Body Page[string] }
+type listOutput struct{ Body api.Page[string] }
 
 // shop declares one route of each sort.
 func shop(t *testing.T) *API {

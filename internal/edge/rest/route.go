@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"chancery/api"
 	"chancery/internal/base/fault"
 	"chancery/internal/base/who"
 )
@@ -95,7 +96,7 @@ func (a *API) describe(op Operation) huma.Operation {
 		MaxBodyBytes:  -1, // guarded has read and bounded the body already
 		Responses: map[string]*huma.Response{"default": {
 			Description: "A refusal or a failure (RFC 9457)",
-			Content:     map[string]*huma.MediaType{problemType: {Schema: a.schema(Problem{})}},
+			Content:     map[string]*huma.MediaType{problemType: {Schema: a.schema(api.Problem{})}},
 		}},
 		RejectUnknownQueryParameters: true,
 	}
