@@ -74,10 +74,10 @@ func Bare(ctx context.Context, dir string, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		io.Copy(io.Discard, in)
+		_, _ = io.Copy(io.Discard, in)
 		cancel()
 	}()
-	stop := context.AfterFunc(ctx, func() { server.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -135,7 +135,7 @@ func (b *bare) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusCreated)
-	w.Write(answer)
+	_, _ = w.Write(answer) // a client that is gone needs none
 }
 
 func (b *bare) issue(r *http.Request) ([]byte, error) {

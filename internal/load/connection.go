@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -52,8 +53,8 @@ func (c *connection) ask(ctx context.Context, q question) (answer, error) {
 		return answer{}, err
 	}
 	began := time.Now()
-	c.conn.SetDeadline(began.Add(requestTimeout))
-	if err := ctx.Err(); err != nil { // the deadline may have replaced the cut
+	err := c.conn.SetDeadline(began.Add(requestTimeout))
+	if err = errors.Join(err, ctx.Err()); err != nil { // the deadline may have replaced the cut
 		c.close()
 		return answer{}, err
 	}
@@ -77,7 +78,7 @@ func (c *connection) dial(ctx context.Context) error {
 	}
 	conn := raw.(*tls.Conn)
 	c.conn, c.reader = conn, bufio.NewReaderSize(conn, 8<<10)
-	c.forget = context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	c.forget = context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	return nil
 }
 
@@ -117,6 +118,6 @@ func (c *connection) close() {
 		return
 	}
 	c.forget()
-	c.conn.NetConn().Close() // without the farewell: it would wait for a peer that may be gone
+	_ = c.conn.NetConn().Close() // without the farewell: it would wait for a peer that may be gone
 	c.conn = nil
 }

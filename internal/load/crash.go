@@ -7,8 +7,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,11 +72,11 @@ func Crash(ctx context.Context, c CrashConfig) (CrashReport, error) {
 }
 
 func (r *CrashReport) run(ctx context.Context, c CrashConfig) error {
-	dir, err := os.MkdirTemp(c.Dir, "chancery-crash")
+	dir, remove, err := scratch(c.Dir, "chancery-crash")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer remove()
 	s, err := newServer(ctx, c.Program, dir, c.StoreURL, c.Settings)
 	if err != nil {
 		return err
@@ -230,7 +230,8 @@ func (w *wreck) revoke(ctx context.Context, d *diary) {
 func (w *wreck) compare(ctx context.Context, r *CrashReport, d *diary) {
 	c := &connection{address: w.target.address, tls: w.target.tls}
 	defer c.close()
-	w.retry(ctx, c, r, d)
+	w.retry(ctx, c, r, d) // these two first: evidence is fresh for half a minute only
+	w.steal(ctx, c, r, d)
 	var alive, dead, doubtful []issued
 	for _, i := range d.answered {
 		switch {
@@ -249,7 +250,6 @@ func (w *wreck) compare(ctx context.Context, r *CrashReport, d *diary) {
 	for _, i := range dead {
 		w.stands(ctx, c, r, i.serial)
 	}
-	w.steal(ctx, c, r, d)
 	w.all = append(w.all, d.answered...)
 }
 
@@ -303,7 +303,7 @@ func (w *wreck) steal(ctx context.Context, c *connection, r *CrashReport, d *dia
 			continue
 		}
 		a, err := persist(ctx, c, question{method: http.MethodPost, path: w.load.path, token: j.token, contentType: "application/json", body: body})
-		if err != nil {
+		if err != nil || strings.HasSuffix(refusal(a), " da_stale") {
 			continue
 		}
 		r.NoncesTried++

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -115,11 +114,11 @@ func (f *Floor) judge(before, after []float64) {
 }
 
 func bareRates(ctx context.Context, c GateConfig, path string) ([]float64, error) {
-	dir, err := os.MkdirTemp(c.Dir, "chancery-bare")
+	dir, remove, err := scratch(c.Dir, "chancery-bare")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer remove()
 	b, err := newBench(LimitConfig{Program: c.Program, Duration: c.Duration, Warmup: c.Warmup, Clients: c.Clients, Log: c.Log}, dir)
 	if err != nil {
 		return nil, err
@@ -158,7 +157,7 @@ func (r GateReport) Write(w io.Writer) {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s/s\t%s/s\t%.0f %%\t%.0f %%\t%.1f %%\t%.1f ms\t%s\n", f.Figure, f.Scenario, thousands(f.Rate), thousands(f.Bare), 100*f.Share, 100*f.Wanted, 100*f.Drift, p99, f.Verdict)
 	}
-	table.Flush()
+	_ = table.Flush()
 	fmt.Fprintln(w)
 	for _, f := range r.Floors {
 		fmt.Fprintf(w, "%-10s%s\n%-10sbare handler: %s\n", f.Figure, joined(f.Samples), "", joined(f.BareEach))

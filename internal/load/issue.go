@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -94,11 +93,11 @@ func (r *Report) run(ctx context.Context, c IssueConfig) error {
 	if c.Remote != nil {
 		return r.against(ctx, c, *c.Remote, "")
 	}
-	dir, err := os.MkdirTemp(c.Dir, "chancery-bench")
+	dir, remove, err := scratch(c.Dir, "chancery-bench")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer remove()
 	if err := r.Machine.measureSync(dir); err != nil {
 		return err
 	}

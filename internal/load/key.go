@@ -38,17 +38,6 @@ func newSubject(number int) (subject, error) {
 	return s, err
 }
 
-func newSubjects(n int) ([]subject, error) {
-	all := make([]subject, n)
-	for i := range all {
-		var err error
-		if all[i], err = newSubject(i); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
 // request makes a certificate request in PEM.
 func request(key *ecdsa.PrivateKey, commonName string) (string, error) {
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: commonName}}, key)

@@ -83,11 +83,11 @@ type LimitReport struct {
 // round trip, and last the bare handler in its three variants. An end of ctx leaves the rows that are not measured out.
 func Limits(ctx context.Context, c LimitConfig) (LimitReport, error) {
 	c = c.withDefaults()
-	dir, err := os.MkdirTemp(c.Dir, "chancery-limits")
+	dir, remove, err := scratch(c.Dir, "chancery-limits")
 	if err != nil {
 		return LimitReport{}, err
 	}
-	defer os.RemoveAll(dir)
+	defer remove()
 	r := LimitReport{Machine: look(), Clients: c.Clients}
 	err = errors.Join(r.Machine.measureSync(dir), r.measure(ctx, c, dir))
 	r.Machine.done()
@@ -136,7 +136,7 @@ func (w work) rate(ctx context.Context, cores int, sample time.Duration) (Rate, 
 
 // repeat does something side by side, once to warm up and then for each sample.
 func repeat(ctx context.Context, workers int, sample time.Duration, do func() error) (Rate, error) {
-	latency := hdrhistogram.New(1, latencyMax.Microseconds(), 3)
+	latency := newHistogram()
 	var rates []float64
 	for i := range samples + 1 {
 		if err := ctx.Err(); err != nil {
@@ -167,11 +167,11 @@ func during(workers int, d time.Duration, do func() error, latency *hdrhistogram
 	var group sync.WaitGroup
 	for i := range workers {
 		group.Go(func() {
-			histograms[i] = hdrhistogram.New(1, latencyMax.Microseconds(), 3)
+			histograms[i] = newHistogram()
 			for at := time.Now(); at.Before(until) && errs[i] == nil; counts[i]++ {
 				errs[i] = do()
 				next := time.Now()
-				histograms[i].RecordValue(next.Sub(at).Microseconds())
+				record(histograms[i], next.Sub(at))
 				at = next
 			}
 		})
@@ -352,7 +352,7 @@ func (r LimitReport) Write(w io.Writer) {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s/s\t%s\t  %s\n", one, each, thousands(l.Both.PerSecond), p99, l.Work)
 	}
-	table.Flush()
+	_ = table.Flush()
 	fmt.Fprintln(w)
 	r.Machine.write(w)
 	writeMarks(w, r.Marks, r.Interrupted)

@@ -75,7 +75,7 @@ type tally struct {
 const latencyMax = 120 * time.Second
 
 func newTally(w window) *tally {
-	return &tally{window: w, latency: hdrhistogram.New(1, latencyMax.Microseconds(), 3), errors: map[string]int{}}
+	return &tally{window: w, latency: newHistogram(), errors: map[string]int{}}
 }
 
 func (t *tally) add(o *tally) {
@@ -114,7 +114,7 @@ func (l *loop) run(ctx context.Context) *tally {
 }
 
 func (l *loop) watch(ctx context.Context, w window) {
-	if pause(ctx, time.Until(w.from)) == nil && l.begin != nil {
+	if pause(ctx, time.Until(w.from)) && l.begin != nil {
 		l.begin()
 	}
 	pause(ctx, time.Until(w.until))
@@ -188,7 +188,7 @@ func (l *loop) judge(j job, a answer, t *tally) {
 	t.answered = append(t.answered, known)
 	if i := t.window.sample(now); i >= 0 {
 		t.done[i]++
-		t.latency.RecordValue(min(a.took, latencyMax).Microseconds())
+		record(t.latency, a.took)
 	}
 }
 

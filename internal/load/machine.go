@@ -55,7 +55,7 @@ func syncLatency(dir string) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }()
 	defer f.Close()
 	block := make([]byte, 4096)
 	took := make([]time.Duration, 100)

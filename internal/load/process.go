@@ -1,7 +1,6 @@
 package load
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -35,14 +34,19 @@ func (p Program) command(args ...string) (*exec.Cmd, error) {
 // A child is a process that this one started and will end.
 type child struct {
 	cmd    *exec.Cmd
-	stderr tail
+	stderr fmt.Stringer  // the last that it said there
 	ended  chan struct{} // closed when the process is gone
 	err    error         // how it ended; valid then
 }
 
-func start(cmd *exec.Cmd) (*child, error) {
-	c := &child{cmd: cmd, ended: make(chan struct{})}
-	cmd.Stderr = &c.stderr
+// start starts a process. Its error stream goes into the file log; without one the last of it is kept here.
+func start(cmd *exec.Cmd, log *os.File) (*child, error) {
+	kept := &tail{}
+	c := &child{cmd: cmd, ended: make(chan struct{}), stderr: kept}
+	cmd.Stderr = kept
+	if log != nil {
+		cmd.Stderr, c.stderr = log, logFile(log.Name())
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
@@ -69,7 +73,7 @@ func (c *child) stop(ctx context.Context) {
 
 // kill ends the process at once, as kill -9 does, and waits until it is gone.
 func (c *child) kill() {
-	c.cmd.Process.Kill()
+	_ = c.cmd.Process.Kill() // it may be gone already
 	<-c.ended
 }
 
@@ -93,6 +97,17 @@ func (t *tail) String() string {
 	return string(bytes.TrimSpace(t.last))
 }
 
+// A logFile is the path of a file that a process writes its log to, as an installed server does: no reader slows it.
+type logFile string
+
+func (l logFile) String() string {
+	text, err := os.ReadFile(string(l))
+	if err != nil {
+		return err.Error()
+	}
+	return string(bytes.TrimSpace(text[max(0, len(text)-4096):]))
+}
+
 // startBare starts the bare handler in a process of its own. It ends when its standard input closes, at the latest
 // with this process.
 func startBare(p Program, dir string) (*child, greeting, error) {
@@ -109,20 +124,19 @@ func startBare(p Program, dir string) (*child, greeting, error) {
 	}
 	defer out.Close()
 	cmd.Stdout = write
-	c, err := start(cmd)
+	c, err := start(cmd, nil)
 	write.Close()
 	if err != nil {
 		return nil, greeting{}, err
 	}
 	var hello greeting
-	out.SetReadDeadline(time.Now().Add(10 * time.Second))
-	line, err := bufio.NewReader(out).ReadBytes('\n')
+	err = out.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if err == nil {
-		err = json.Unmarshal(line, &hello)
+		err = json.NewDecoder(out).Decode(&hello)
 	}
 	if err != nil {
 		c.kill()
-		return nil, greeting{}, fmt.Errorf("the bare handler did not start: %w: %s", err, &c.stderr)
+		return nil, greeting{}, fmt.Errorf("the bare handler did not start: %w: %s", err, c.stderr)
 	}
 	return c, hello, nil
 }
@@ -138,14 +152,15 @@ type server struct {
 
 const startTimeout = 60 * time.Second
 
-// newServer makes a data directory in dir. storeURL is empty for SQLite in that directory.
+// newServer makes a data directory in dir. storeURL is empty for SQLite in that directory. All settings but the addresses
+// are those of a fresh installation.
 func newServer(ctx context.Context, p Program, dir, storeURL string, settings []string) (*server, error) {
 	s := &server{program: p, data: filepath.Join(dir, "data"), settings: settings}
 	var err error
 	if s.address, err = freeAddress(); err != nil {
 		return nil, err
 	}
-	s.settings = append([]string{"listen.https=" + s.address, "listen.mtls=", "listen.loopback=", "limit.anonymous=0", "log.level=warn"}, settings...)
+	s.settings = append([]string{"listen.https=" + s.address, "listen.mtls=", "listen.loopback="}, settings...)
 	if storeURL != "" {
 		s.settings = append(s.settings, "store.url="+storeURL)
 	}
@@ -153,7 +168,7 @@ func newServer(ctx context.Context, p Program, dir, storeURL string, settings []
 	if err != nil {
 		return nil, err
 	}
-	c, err := start(cmd)
+	c, err := start(cmd, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +180,7 @@ func newServer(ctx context.Context, p Program, dir, storeURL string, settings []
 		c.kill()
 	}
 	if c.err != nil {
-		return nil, fmt.Errorf("chancery init: %w: %s", c.err, &c.stderr)
+		return nil, fmt.Errorf("chancery init: %w: %s", c.err, c.stderr)
 	}
 	return s, ctx.Err()
 }
@@ -184,48 +199,60 @@ func freeAddress() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer l.Close()
-	return l.Addr().String(), nil
+	return l.Addr().String(), l.Close()
 }
 
-// start starts serving and returns when the server answers, with the time that took.
+// start starts serving and returns when the server takes connections, with the time that took.
 func (s *server) start(ctx context.Context) (time.Duration, error) {
 	cmd, err := s.program.command(s.arguments("serve")...)
 	if err != nil {
 		return 0, err
 	}
+	log, err := os.OpenFile(s.data+".log", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer log.Close()
 	began := time.Now()
-	if s.child, err = start(cmd); err != nil {
+	if s.child, err = start(cmd, log); err != nil {
 		return 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for {
-		conn, err := net.DialTimeout("tcp", s.address, time.Second)
-		if err == nil {
-			conn.Close()
+		if reachable("tcp", s.address) && reachable("unix", s.socket()) {
 			return time.Since(began), nil
 		}
 		select {
 		case <-s.ended:
-			return 0, fmt.Errorf("chancery serve ended: %w: %s", s.err, &s.stderr)
+			return 0, fmt.Errorf("chancery serve ended: %w: %s", s.err, s.stderr)
 		case <-ctx.Done():
 			s.kill()
-			return 0, errors.Join(ctx.Err(), fmt.Errorf("chancery serve did not answer within %s: %s", time.Since(began).Round(time.Second), &s.stderr))
+			return 0, errors.Join(ctx.Err(), fmt.Errorf("chancery serve did not answer within %s: %s", time.Since(began).Round(time.Second), s.stderr))
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
 }
 
+func reachable(network, address string) bool {
+	conn, err := net.DialTimeout(network, address, time.Second)
+	if err != nil {
+		return false
+	}
+	return conn.Close() == nil
+}
+
+func (s *server) socket() string { return filepath.Join(s.data, "admin.sock") }
+
 // admin gives a client that acts as the operator, through the admin socket.
 func (s *server) admin() (*client.Client, error) {
-	return client.New(client.Config{Socket: filepath.Join(s.data, "admin.sock")})
+	return client.New(client.Config{Socket: s.socket()})
 }
 
 // diskBytes adds up the files in a directory.
 func diskBytes(dir string) int64 {
 	var total int64
-	filepath.WalkDir(dir, func(_ string, entry os.DirEntry, err error) error {
+	_ = filepath.WalkDir(dir, func(_ string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return nil
 		}

@@ -119,6 +119,9 @@ func (t *target) lookUp(ctx context.Context, all []issued, issuer string, ocspEv
 				if asked {
 					status, problem = t.status(ctx, c, all[i].serial, issuer)
 				}
+				if ctx.Err() != nil {
+					continue // nobody knows
+				}
 				mu.Lock()
 				sum.count(v, why)
 				if asked {

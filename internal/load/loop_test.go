@@ -1,0 +1,155 @@
+package load
+
+import (
+	"context"
+	"crypto/x509"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"chancery/api"
+)
+
+// serve starts a TLS server with an authority of its own and gives a loop against it.
+func serve(t *testing.T, h http.Handler) (address string, root *x509.Certificate) {
+	t.Helper()
+	key, root, err := newAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewUnstartedServer(h)
+	if s.TLS, err = serverTLS(key, root); err != nil {
+		t.Fatal(err)
+	}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return strings.TrimPrefix(s.URL, "https://"), root
+}
+
+func (s *standIn) loop(t *testing.T, h http.Handler) *loop {
+	t.Helper()
+	address, root := serve(t, h)
+	return &loop{
+		address: address, tls: trusting(root), clients: 2, duration: 200 * time.Millisecond,
+		scenario: scenario{
+			path: bareBearer,
+			next: func(int) (job, error) {
+				return job{token: s.hello.Tokens[0], body: s.order.body, expect: s.order.expect}, nil
+			},
+			verify: func(*x509.Certificate, api.Issued) error { return nil },
+		},
+	}
+}
+
+func TestLoopCountsAnswersAndObeysRefusals(t *testing.T) {
+	s := newStandIn(t)
+	var asked atomic.Int64
+	counted := s.loop(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) <= 2 {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		s.ServeHTTP(w, r)
+	})).run(t.Context())
+	if err := counted.sound(); err != nil {
+		t.Error(err)
+	}
+	if counted.refused != 2 || len(counted.answered) == 0 || counted.latency.TotalCount() == 0 || counted.verified == 0 {
+		t.Errorf("refused %d, want 2; answered %d, timed %d, verified %d, want some of each", counted.refused, len(counted.answered), counted.latency.TotalCount(), counted.verified)
+	}
+}
+
+func TestLoopNoticesWhatIsWrong(t *testing.T) {
+	s := newStandIn(t)
+	stale := s.ask(bareBearer, s.hello.Tokens[0], s.order.body).Body.Bytes()
+	for what, h := range map[string]http.HandlerFunc{
+		"the same certificate each time": func(w http.ResponseWriter, _ *http.Request) { w.Write(stale) },
+		"garbage":                        func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>")) },
+		"errors":                         func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) },
+		"a hung-up connection":           func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		if err := s.loop(t, h).run(t.Context()).sound(); err == nil {
+			t.Errorf("%s went unnoticed", what)
+		}
+	}
+}
+
+// TestLoopEndsAtOnce interrupts clients whose server never answers.
+func TestLoopEndsAtOnce(t *testing.T) {
+	s := newStandIn(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	arrived, release := make(chan struct{}, 16), make(chan struct{})
+	defer close(release)
+	l := s.loop(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		arrived <- struct{}{}
+		<-release
+	}))
+	l.duration = time.Hour
+	go func() {
+		<-arrived
+		cancel()
+	}()
+	if counted := l.run(ctx); len(counted.errors) > 0 {
+		t.Errorf("the interruption was counted as %v", counted.errors)
+	}
+}
+
+func TestLookUpNoticesWhatIsLost(t *testing.T) {
+	s := newStandIn(t)
+	got, cert, err := s.order.expect.examine(s.ask(bareBearer, s.hello.Tokens[0], s.order.body).Body.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, root := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, got.Serial) {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		w.Write([]byte(`{"serial":"` + got.Serial + `","certificate":"` + strings.ReplaceAll(got.PEM, "\n", `\n`) + `"}`))
+	}))
+	target := &target{address: address, tls: trusting(root)}
+	good := remember(got, cert)
+	changed := good
+	changed.sum[0] ^= 1
+	l := target.lookUp(t.Context(), []issued{good, changed, {serial: "00ff"}}, "", 0)
+	if l.LookedUp != 3 || l.Lost != 1 || l.Differ != 1 || l.Unknown != 0 {
+		t.Errorf("found %+v, want one there, one changed, one lost", l)
+	}
+}
+
+func TestSamplesOfAWindow(t *testing.T) {
+	from := time.Now()
+	w := window{from: from, until: from.Add(10 * time.Second)}
+	for after, want := range map[time.Duration]int{-1: -1, 0: 0, 1999 * time.Millisecond: 0, 2 * time.Second: 1, 9999 * time.Millisecond: 4, 10 * time.Second: -1} {
+		if got := w.sample(from.Add(after)); got != want {
+			t.Errorf("sample after %s: %d, want %d", after, got, want)
+		}
+	}
+}
+
+func TestLatency(t *testing.T) {
+	tally := newTally(window{})
+	for ms := int64(1); ms <= 1000; ms++ {
+		tally.latency.RecordValue(ms * 1000)
+	}
+	got := latencyOf(tally.latency)
+	for what, pair := range map[string][2]float64{"p50": {got.P50, 500}, "p99": {got.P99, 990}, "max": {got.Max, 1000}} {
+		if off := pair[0]/pair[1] - 1; off < -0.002 || off > 0.002 {
+			t.Errorf("%s is %v, want %v", what, pair[0], pair[1])
+		}
+	}
+}
+
+func TestSharesAddUp(t *testing.T) {
+	sum := 0
+	for i := range 7 {
+		sum += share(64, 7, i)
+	}
+	if sum != 64 {
+		t.Errorf("64 things for 7 are %d", sum)
+	}
+}

@@ -1,0 +1,105 @@
+package load
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"chancery/api"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func sampleMachine() Machine {
+	return Machine{CPU: "Test CPU", Cores: 2, MHz: 2600, Governor: "performance", System: "linux 6 amd64", LoadBefore: "0.10 0.20 0.30", Go: "go1.26", Revision: "0123456789ab", SyncMillis: 0.25, Steal: 0.03, Busy: 1.9}
+}
+
+func sampleReport() Report {
+	r := Report{
+		Scenario: Agent, Protocol: "HTTP/1.1 over TLS, kept alive", Database: "sqlite", Durability: []api.HealthSetting{{Name: "synchronous", Value: "full", Safe: true}},
+		Clients: 64, Population: Population{People: 16, Agents: 64, Tokens: 64}, WarmupSec: 3, DurationSec: 20, Requests: 90000,
+		Rate: rateOf([]float64{4400, 4500, 4600, 4550, 4450}), Latency: Latency{Mean: 14, P50: 13, P90: 19, P95: 21, P99: 27, P999: 40, Max: 55.5},
+		Refused: 3, Errors: map[string]int{"no answer": 1, "403 da_stale": 2}, Answered: 101234, Verified: 1013, Machine: sampleMachine(),
+		Lookup: Lookup{LookedUp: 101234, Lost: 1, OCSPAsked: 1013, FirstWrong: "no certificate 01ab"}, DiskBytes: 1500,
+		Server: &Usage{CPUSeconds: 20, Cores: 1, PerRequest: 222, RSS: 100 << 20, PeakRSS: 120 << 20}, Client: Usage{CPUSeconds: 15, Cores: 0.75, PerRequest: 167},
+	}
+	r.Marks = r.Machine.marks()
+	return r
+}
+
+func sampleGate() GateReport {
+	f := Floor{Figure: "C2", Scenario: Agent, Against: "bare handler, one-time token", Wanted: 0.7, Samples: []float64{4400, 4500, 4600}, Reports: []Report{sampleReport()}}
+	f.judge([]float64{6200, 6300}, []float64{6100, 6250})
+	return GateReport{Floors: []Floor{f}, Machine: sampleMachine()}
+}
+
+// TestReports fixes what people and programs read.
+func TestReports(t *testing.T) {
+	one, both := rateOf([]float64{30000, 31000, 32000, 31500, 30500}), Rate{PerSecond: 8400, Samples: []float64{8400}, P99: 17}
+	for name, r := range map[string]interface {
+		Write(io.Writer)
+		Failed() error
+	}{
+		"issue":  sampleReport(),
+		"limits": LimitReport{Machine: sampleMachine(), Clients: 64, Limits: []Limit{{Key: "p256_sign", Work: "ECDSA P-256 signature", OneCore: &one, Both: &one}, {Key: "bare_bearer", Work: "bare handler", Both: &both}}, Interrupted: true},
+		"gate":   sampleGate(),
+		"crash":  CrashReport{Rounds: 3, Answered: 900, Revoked: 12, RevocationsLost: 1, NoncesTried: 150, Unanswered: 7, Broken: 180, RestartMedian: 250, RestartMax: 300, FirstWrong: "x", Machine: sampleMachine()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			r.Write(&out)
+			if err := r.Failed(); err != nil {
+				out.WriteString("failed: " + err.Error() + "\n")
+			}
+			encoder := json.NewEncoder(&out)
+			encoder.SetIndent("", " ")
+			if err := encoder.Encode(r); err != nil {
+				t.Fatal(err)
+			}
+			compareGolden(t, name, out.String())
+		})
+	}
+}
+
+func compareGolden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("the report changed (-want +got):\n%s", diff)
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	for _, c := range []struct {
+		rate, before, after float64
+		want                string
+	}{
+		{700, 1000, 1000, "pass"},
+		{699, 1000, 1000, "missed"},
+		{900, 1000, 1120, "excluded"},
+	} {
+		f := Floor{Wanted: 0.70, Samples: []float64{c.rate}}
+		f.judge([]float64{c.before}, []float64{c.after})
+		if f.Verdict != c.want {
+			t.Errorf("%v of %v then %v: %s, want %s", c.rate, c.before, c.after, f.Verdict, c.want)
+		}
+	}
+}
