@@ -43,7 +43,7 @@ func migrate(ctx context.Context, d dialect, db *sql.DB, log *slog.Logger, versi
 	}
 	options := []goose.ProviderOption{goose.WithSlog(log), goose.WithDisableGlobalRegistry(true)}
 	if d == dialectPostgres {
-		locker, err := lock.NewPostgresSessionLocker()
+		locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 120)) // tries every second, for two minutes
 		if err != nil {
 			return fmt.Errorf("preparing the migration lock: %w", err)
 		}

@@ -197,6 +197,11 @@ func (w *walk) tails(tx *Tx) error {
 			return err
 		}
 		w.result.Unsealed[src.table] = above
+		if src.table == "audit" {
+			if err := w.ownHashes(tx, p.After, high); err != nil {
+				return err
+			}
+		}
 		switch more := below - w.members[src.table]; {
 		case more > 0 && p.Late > 0: // a slow transaction's, to be sealed within seconds, if it is one
 			w.result.Unsealed[src.table] += more
@@ -205,6 +210,22 @@ func (w *walk) tails(tx *Tx) error {
 		}
 	}
 	return nil
+}
+
+// ownHashes checks the unsealed audit lines against the hash that each carries.
+func (w *walk) ownHashes(tx *Tx, after string, high int64) error {
+	return tx.Each("SELECT at, actor, action, target, detail, hash FROM audit WHERE "+after, []any{high}, func(r Row) error {
+		var at int64
+		var l Line
+		var hash []byte
+		if err := r.Scan(&at, &l.Actor, &l.Action, &l.Target, &l.Detail, &hash); err != nil {
+			return err
+		}
+		if sum := l.hash(at); !bytes.Equal(sum[:], hash) {
+			w.fault("an unsealed line of %s about %q was changed", time.UnixMilli(at).UTC().Format(time.RFC3339), l.Target)
+		}
+		return nil
+	})
 }
 
 // retirement is the detail of an audit line about rows that went by a retention rule.

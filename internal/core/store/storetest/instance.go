@@ -18,6 +18,26 @@ func (b bench) second(t *testing.T, c store.Config) *store.Store {
 	return OpenAt(t, c)
 }
 
+// startAtOnce opens instances side by side on a database without tables.
+func startAtOnce(t *testing.T, b bench) {
+	b.second(t, store.Config{})
+	fresh := b.again(t)
+	var group sync.WaitGroup
+	for range 3 {
+		group.Go(func() {
+			s, err := store.Open(t.Context(), store.Config{URL: fresh.URL})
+			if err != nil {
+				t.Errorf("opening: %v", err)
+				return
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Errorf("closing: %v", err)
+			}
+		})
+	}
+	group.Wait()
+}
+
 // hearing collects the keys of a topic.
 func hearing(t *testing.T, s *store.Store, topic string) <-chan string {
 	t.Helper()

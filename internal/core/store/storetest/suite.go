@@ -46,6 +46,7 @@ func Conform(t *testing.T, target func(testing.TB) Target) {
 		{"a row at fault fails alone", badRowFailsAlone},
 		{"an unsynced level stores as well", writtenStores},
 		{"subscribers hear of a commit before it is answered", feedBeforeAnswer},
+		{"instances that start at once agree", startAtOnce},
 		{"another instance hears of a commit within a second", feedElsewhere},
 		{"commits in the reverse order of their numbers are both heard", feedReversed},
 		{"a lease has one holder", leaseHasOneHolder},

@@ -21,7 +21,8 @@ import (
 type Target struct {
 	Name   string
 	URL    string
-	Shared bool // several processes may open it
+	Shared bool                    // several processes may open it
+	again  func(testing.TB) Target // makes another like it
 	kind   kinds
 }
 
@@ -32,7 +33,7 @@ type kinds struct{ id, bytes, key, position, index string }
 func SQLite(t testing.TB) Target {
 	t.Helper()
 	return Target{
-		Name: "sqlite",
+		Name: "sqlite", again: SQLite,
 		URL:  "sqlite:" + filepath.Join(t.TempDir(), "chancery.db"),
 		kind: kinds{id: "TEXT", bytes: "BLOB", key: "BLOB", position: "seq INTEGER PRIMARY KEY"},
 	}
@@ -48,7 +49,7 @@ func Postgres(t testing.TB) Target {
 	}
 	name := scratch(t, db, "CREATE DATABASE %s", "DROP DATABASE IF EXISTS %s WITH (FORCE)")
 	return Target{
-		Name: "postgres", Shared: true,
+		Name: "postgres", Shared: true, again: Postgres,
 		URL: inDatabase(t, admin, name),
 		kind: kinds{id: "TEXT", bytes: "BYTEA", key: "BYTEA", position: "xact XID8 NOT NULL DEFAULT pg_current_xact_id()",
 			index: "CREATE INDEX sample_xact ON sample_certificate (xact)"},
@@ -72,7 +73,7 @@ func MariaDB(t testing.TB) Target {
 	}
 	name := scratch(t, sql.OpenDB(connector), "CREATE DATABASE %s", "DROP DATABASE IF EXISTS %s")
 	return Target{
-		Name: "mariadb", Shared: true,
+		Name: "mariadb", Shared: true, again: MariaDB,
 		URL: inDatabase(t, admin, name),
 		kind: kinds{
 			id:       "VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin",

@@ -21,6 +21,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -101,13 +102,26 @@ func (e *Engine) Start(ctx context.Context) error {
 // Migrator gives the database handle that migrations run on, usable until Start.
 func (e *Engine) Migrator() *sql.DB { return e.write }
 
-// touch makes the file with a mode that keeps others out; SQLite gives its log and index files the same mode.
+// touch makes the file with a mode that keeps others out, and its entry in the directory durable; SQLite gives its log
+// and index files the same mode.
 func touch(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("opening the database file: %w", err)
 	}
-	return f.Close()
+	defer f.Close()
+	if runtime.GOOS == "windows" { // directories cannot be synced there, and need not be
+		return nil
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("opening the directory of the database: %w", err)
+	}
+	defer dir.Close()
+	if err := dir.Sync(); err != nil {
+		return fmt.Errorf("syncing the directory of the database: %w", err)
+	}
+	return nil
 }
 
 func source(path string, readOnly bool) string {
@@ -120,6 +134,8 @@ func source(path string, readOnly bool) string {
 		add(fmt.Sprintf("page_size(%d)", pageSize))
 		add("journal_mode(WAL)")
 		add("synchronous(FULL)")
+		add("fullfsync(1)") // macOS: past the drive's cache; elsewhere without effect
+		add("checkpoint_fullfsync(1)")
 		add(fmt.Sprintf("wal_autocheckpoint(%d)", logPages))
 		add(fmt.Sprintf("journal_size_limit(%d)", logKeep))
 		add("cache_size(-65536)")
