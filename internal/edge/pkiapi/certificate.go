@@ -166,8 +166,10 @@ func (f face) find(ctx context.Context, in *search) (*body[api.Page[api.Certific
 			return nil, err
 		}
 	}
-	if q.KeyHash, err = hex.DecodeString(in.KeyHash); err != nil {
-		return nil, fault.New(fault.Invalid, "key_hash_invalid", "%.80q is not a SHA-256 in hexadecimal", in.KeyHash)
+	if in.KeyHash != "" { // an empty hash would match nothing
+		if q.KeyHash, err = hex.DecodeString(in.KeyHash); err != nil {
+			return nil, fault.New(fault.Invalid, "key_hash_invalid", "%.80q is not a SHA-256 in hexadecimal", in.KeyHash)
+		}
 	}
 	page, err := f.ca.Find(ctx, q)
 	if err != nil {
