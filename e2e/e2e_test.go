@@ -2,12 +2,15 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,6 +41,7 @@ func TestStories(t *testing.T) {
 			"terminate": terminate,
 			"capture":   capture,
 			"within":    within,
+			"exits":     exits,
 		},
 	})
 }
@@ -126,6 +130,17 @@ func within(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		return nil
 	})
+}
+
+// exits runs a command that has to end with the given exit code: exits CODE COMMAND ARGUMENT...
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND ARGUMENT...")
+	}
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); !errors.As(err, &exit) || strconv.Itoa(exit.ExitCode()) != args[0] {
+		ts.Fatalf("%s: %v; want exit code %s", strings.Join(args[1:], " "), err, args[0])
+	}
 }
 
 // eventually tries again until try succeeds or the time is over.

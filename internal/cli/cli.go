@@ -31,6 +31,8 @@ type terminal struct {
 	key    string
 	json   bool
 	set    []string // settings, name=value
+
+	started bool // a command has begun its work
 }
 
 // Main runs one command and gives its exit code. SIGINT and SIGTERM end it in order.
@@ -43,7 +45,26 @@ func Main(ctx context.Context, args []string, in io.Reader, out, err io.Writer) 
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(err)
-	return t.report(root.ExecuteContext(ctx))
+	t.watchStart(root)
+	runErr := root.ExecuteContext(ctx)
+	if runErr != nil && !t.started {
+		runErr = usageError{runErr}
+	}
+	return t.report(runErr)
+}
+
+// watchStart notes when a command begins. What fails before is the command line's fault: an unknown command or flag, a
+// missing argument.
+func (t *terminal) watchStart(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		t.watchStart(sub)
+	}
+	if run := c.RunE; run != nil {
+		c.RunE = func(c *cobra.Command, args []string) error {
+			t.started = true
+			return run(c, args)
+		}
+	}
 }
 
 func (t *terminal) command() *cobra.Command {
@@ -66,10 +87,9 @@ func (t *terminal) command() *cobra.Command {
 	root.AddCommand(
 		t.quickstart(), t.initialize(), t.serve(), t.setup(),
 		t.issue(), t.renew(), t.revoke(), t.list(), t.showCertificate(), t.crl(), t.verify(),
-		t.agent(), t.delegation(), t.user(), t.tokens(), t.authority(), t.profile(),
-		t.config(), t.doctor(), t.trust(), t.bench(),
+		t.agent(), t.delegation(), t.user(), t.tokens(), t.authority(), t.profile(), t.audit(),
+		t.config(), t.explainCode(), t.doctor(), t.trust(), t.bench(),
 	)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	return root
 }
 

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 
 	"chancery/agentcert"
@@ -57,6 +59,22 @@ func explain(err error) (text, hint string, code int) {
 	}
 	if f, ok := fault.As(err); ok {
 		return f.Text, f.Hint, exitOfKind(f.Kind)
+	}
+	return explainTransport(err)
+}
+
+// explainTransport explains why no answer came.
+func explainTransport(err error) (text, hint string, code int) {
+	var foreign x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var network net.Error
+	switch {
+	case errors.As(err, &foreign):
+		return "the server's certificate does not lead to a root that is trusted here: " + err.Error(), "--root FILE names the root to trust; `chancery trust install` makes this machine trust it", exitDenied
+	case errors.As(err, &host):
+		return err.Error(), "call the server by a name in its certificate, or add the name to name.hosts there", exitDenied
+	case errors.As(err, &network):
+		return err.Error(), "is the server running, and is its address right? `chancery doctor` looks on its machine", exitUnavailable
 	}
 	return err.Error(), "", exitFailed
 }
