@@ -10,10 +10,17 @@ import (
 	"chancery/internal/domain/ca/pkix/pkixtest"
 )
 
-// BenchmarkIssueAgent is a durable agent certificate on SQLite from 64 goroutines: a signature and a row, without the
-// verification of the evidence.
+// BenchmarkIssueAgent is a durable agent certificate from 64 goroutines on each database: a signature and a row, without
+// the verification of the evidence.
 func BenchmarkIssueAgent(b *testing.B) {
-	w := newWorld(b)
+	for name, target := range targets {
+		b.Run(name, func(b *testing.B) {
+			benchmarkIssueAgent(b, open(b, store.Config{URL: target(b).URL}, newClock()).found(b))
+		})
+	}
+}
+
+func benchmarkIssueAgent(b *testing.B, w *world) {
 	person := id.New(id.Person, w.now())
 	principal := w.principal(b, person)
 	agents := make([]string, 64)

@@ -278,11 +278,13 @@ func (h *Hierarchy) open(ctx context.Context, s *snapshot, row Authority) (*auth
 	a.NotBefore, a.NotAfter, a.Online = cert.NotBefore, cert.NotAfter, signer != nil
 	a.above = []string{a.target}
 	a.Chain = [][]byte{row.Certificate}
+	var above *pkix.Issuer
 	if parent := s.authorities[row.Parent]; parent != nil {
+		above = parent.issuer
 		a.above = append(a.above, parent.above...)
 		a.Chain = append(a.Chain, parent.Chain...)
 	}
-	if a.issuer, err = pkix.IssuerOf(cert, signer); err != nil {
+	if a.issuer, err = pkix.IssuerOf(cert, signer, above); err != nil {
 		return nil, err
 	}
 	for _, p := range s.profiles {

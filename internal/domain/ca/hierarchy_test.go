@@ -105,12 +105,15 @@ func newWorld(t testing.TB) *world {
 	return open(t, store.Config{URL: storetest.SQLite(t).URL}, newClock()).found(t)
 }
 
+// targets are the databases that tests run on.
+var targets = map[string]func(testing.TB) storetest.Target{
+	"sqlite": storetest.SQLite, "postgres": storetest.Postgres, "mariadb": storetest.MariaDB,
+}
+
 // onEach runs a test on every database.
 func onEach(t *testing.T, test func(*testing.T, *world)) {
 	t.Helper()
-	for name, target := range map[string]func(testing.TB) storetest.Target{
-		"sqlite": storetest.SQLite, "postgres": storetest.Postgres, "mariadb": storetest.MariaDB,
-	} {
+	for name, target := range targets {
 		t.Run(name, func(t *testing.T) {
 			test(t, open(t, store.Config{URL: target(t).URL}, newClock()).found(t))
 		})

@@ -52,10 +52,9 @@ var hotCertificate = &store.Hot{
 
 // Issue signs and stores an ordinary certificate. It is durable on return.
 //
-// Faults: those of ReadRequest; NotFound authority_unknown, profile_unknown; Denied profile_unfit, name_not_permitted,
-// authority_revoked, owner_revoked, extension_not_permitted; Invalid key_refused, name_kind_refused, names_too_few,
-// names_too_many, common_name_missing, common_name_unproved, subject_invalid; Unavailable authority_offline; those of
-// the store. Issue is safe for concurrent use and holds no lock while signing.
+// Faults: those of ReadRequest and of pkix.Template.Content; NotFound authority_unknown, profile_unknown; Denied
+// profile_unfit, nothing_left, authority_revoked, principal_revoked; Unavailable authority_offline; those of the store.
+// Issue is safe for concurrent use and holds no lock while signing.
 func (h *Hierarchy) Issue(ctx context.Context, o Order) (Issued, error) {
 	a, t, err := h.template(ctx, o.Authority, o.Profile)
 	if err != nil {

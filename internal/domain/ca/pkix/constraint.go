@@ -129,6 +129,15 @@ func (c constraints) check(n name.Name) error {
 	return nil
 }
 
+func (c constraints) checkAll(names []name.Name) error {
+	for _, n := range names {
+		if err := c.check(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (s subtree) holds(n name.Name) bool {
 	switch n.Kind {
 	case name.DNS:

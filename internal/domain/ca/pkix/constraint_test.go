@@ -34,6 +34,18 @@ func TestNameConstraintsInAuthority(t *testing.T) {
 		"[example.org] [10.0.0.0/8 2001:db8::/32] [example.org] [.example.org] [secret.example.org] [10.9.0.0/16]" {
 		t.Errorf("constraints read back as %s", got)
 	}
+	authority, err := IssuerOf(cert, nil, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	further, err := IssuerOf(root.Cert, nil, authority) // whatever lies below stays within
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := NewTemplate(further, testLinks, profileNamed(t, "tls-client"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	below := constraintsOf(cert)
 	for text, want := range map[string]bool{
 		"dns:a.example.org": true, "dns:example.org": true, "dns:badexample.org": false, "dns:secret.example.org": false,
@@ -48,6 +60,10 @@ func TestNameConstraintsInAuthority(t *testing.T) {
 		}
 		if got := below.check(n) == nil; got != want {
 			t.Errorf("%s permitted: got %v, want %v", text, got, want)
+		}
+		_, err = leaf.Content(Request{SPKI: pkixtest.SPKI(t, key.P256), Kind: key.P256, Subject: Subject{CommonName: "x"}, Names: []name.Name{n}}, nil)
+		if got := err == nil; got != want {
+			t.Errorf("%s two authorities below: got %v, want %v", text, got, want)
 		}
 	}
 }

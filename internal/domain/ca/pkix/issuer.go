@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"encoding/asn1"
 	"fmt"
+	"slices"
 
 	"golang.org/x/crypto/cryptobyte"
 	tag "golang.org/x/crypto/cryptobyte/asn1"
@@ -29,6 +30,7 @@ type Issuer struct {
 	algorithm []byte // DER AlgorithmIdentifier of the signatures
 	hash      crypto.Hash
 	Cert      *x509.Certificate // its own; nil while a root signs itself
+	bounds    []constraints     // of its certificate and of those above
 	outside   bool              // the key lives outside the process, so what it signs is checked
 }
 
@@ -101,8 +103,9 @@ func newIssuer(subject []byte, public crypto.PublicKey, signer crypto.Signer) (*
 	}, err
 }
 
-// IssuerOf makes an issuer of a stored certificate and the key that belongs to it, or nil where the key is gone.
-func IssuerOf(cert *x509.Certificate, signer crypto.Signer) (*Issuer, error) {
+// IssuerOf makes an issuer of a stored certificate, the key that belongs to it, or nil where the key is gone, and the
+// issuer above, or nil for a root.
+func IssuerOf(cert *x509.Certificate, signer crypto.Signer, above *Issuer) (*Issuer, error) {
 	if signer != nil {
 		spki, err := key.SPKI(signer.Public())
 		if err != nil {
@@ -117,6 +120,10 @@ func IssuerOf(cert *x509.Certificate, signer crypto.Signer) (*Issuer, error) {
 		return nil, err
 	}
 	i.keyID, i.Cert = cert.SubjectKeyId, cert
+	if above != nil {
+		i.bounds = slices.Clone(above.bounds)
+	}
+	i.bounds = append(i.bounds, constraintsOf(cert))
 	return i, nil
 }
 

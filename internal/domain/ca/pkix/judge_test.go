@@ -52,7 +52,7 @@ func testRoot(t testing.TB, kind key.Kind) *Issuer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := IssuerOf(pkixtest.Parse(t, der), pkixtest.Key(t, kind))
+	i, err := IssuerOf(pkixtest.Parse(t, der), pkixtest.Key(t, kind), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,9 +71,10 @@ func (p *Profile) Lint() error {
 	if err != nil {
 		return err
 	}
-	now := time.Now()
 	c.Serial = []byte{1, 2, 3, 4, 5, 6, 7, 8}
-	c.NotBefore, c.NotAfter = p.period(now, 0)
+	if err := t.Date(c, time.Now(), 0); err != nil {
+		return err
+	}
 	tbs, err := t.patch(c)
 	if err != nil {
 		return err

@@ -276,6 +276,25 @@ func (p *Profile) period(now time.Time, wish time.Duration) (from, to time.Time)
 	return from, now.Add(time.Duration(seconds-1) * time.Second)
 }
 
+// extensionMax bounds an extension that an order brings; a certificate beyond 16 KB fits few handshakes.
+const extensionMax = 12 << 10
+
+// takes refuses extensions that an order cannot bring.
+func (p *Profile) takes(extensions []Extension) error {
+	for i, e := range extensions {
+		if !slices.Contains(p.Extensions, e.Id.String()) {
+			return fault.New(fault.Denied, "extension_not_permitted", "profile %s takes no extension %s from an order", p.Name, e.Id)
+		}
+		if slices.ContainsFunc(extensions[:i], func(other Extension) bool { return other.Id.Equal(e.Id) }) {
+			return fault.New(fault.Invalid, "extension_repeated", "the extension %s stands in the order twice", e.Id)
+		}
+		if len(e.Value) > extensionMax {
+			return fault.New(fault.TooLarge, "extension_too_large", "the extension %s has %d octets; %d are allowed", e.Id, len(e.Value), extensionMax)
+		}
+	}
+	return nil
+}
+
 // fits refuses a request that the profile does not take.
 func (p *Profile) fits(r *Request) error {
 	if err := p.keyRefused(r.Kind); err != nil {

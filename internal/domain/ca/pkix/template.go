@@ -24,7 +24,6 @@ type Template struct {
 	Issuer  *Issuer
 	Profile Profile
 	names   constraints // of the profile
-	above   constraints // of the authority's certificate
 	fixed   []byte      // the extensions that never vary
 	checked atomic.Bool // a certificate of this template was parsed and verified
 }
@@ -55,9 +54,6 @@ func NewTemplate(i *Issuer, l Links, p Profile) (*Template, error) {
 		return nil, err
 	}
 	t := &Template{Issuer: i, Profile: p, names: own}
-	if i.Cert != nil {
-		t.above = constraintsOf(i.Cert)
-	}
 	var b cryptobyte.Builder
 	addAuthorityKeyID(&b, i.keyID)
 	addUsages(&b, p)
@@ -225,23 +221,18 @@ func (t *Template) verify(der []byte) error {
 // and extensions to the profile and to the constraints of the authority.
 //
 // Faults: Invalid key_refused, names_too_few, names_too_many, name_kind_refused, common_name_missing,
-// common_name_unproved, subject_invalid; Denied name_not_permitted, extension_not_permitted.
+// common_name_unproved, subject_invalid, extension_repeated; Denied name_not_permitted, extension_not_permitted; TooLarge
+// extension_too_large.
 func (t *Template) Content(r Request, extensions []Extension) (*Content, error) {
 	if err := t.Profile.fits(&r); err != nil {
 		return nil, err
 	}
-	for _, n := range r.Names {
-		if err := t.names.check(n); err != nil {
-			return nil, err
-		}
-		if err := t.above.check(n); err != nil {
-			return nil, err
-		}
+	if err := t.Profile.takes(extensions); err != nil {
+		return nil, err
 	}
-	for i, e := range extensions {
-		same := func(other pkix.Extension) bool { return other.Id.Equal(e.Id) }
-		if !slices.Contains(t.Profile.Extensions, e.Id.String()) || slices.ContainsFunc(extensions[:i], same) || len(e.Value) > extensionMax {
-			return nil, fault.New(fault.Denied, "extension_not_permitted", "profile %s does not let an order bring the extension %s once more or at this size", t.Profile.Name, e.Id)
+	for _, c := range append(slices.Clone(t.Issuer.bounds), t.names) {
+		if err := c.checkAll(r.Names); err != nil {
+			return nil, err
 		}
 	}
 	subject, err := r.Subject.encode()
@@ -251,9 +242,6 @@ func (t *Template) Content(r Request, extensions []Extension) (*Content, error) 
 	names, err := encodeNames(r.Names)
 	return &Content{Subject: subject, SPKI: r.SPKI, Names: names, Extensions: extensions}, err
 }
-
-// extensionMax bounds an extension that an order brings; a certificate beyond 16 KB fits few handshakes.
-const extensionMax = 12 << 10
 
 // Date sets the validity of a content that is issued now: as the profile gives it for a wish, and never past the
 // issuer's own end or a further limit (zero: none). The fault is Denied, code nothing_left.
