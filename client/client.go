@@ -128,6 +128,30 @@ func (c *Client) Fetch(ctx context.Context, path string) ([]byte, error) {
 	return c.persist(ctx, http.MethodGet, path, "", nil)
 }
 
+// Download writes the body of a GET to w as it arrives, however long that takes; only ctx bounds it. After an error, what
+// w got is a part.
+func (c *Client) Download(ctx context.Context, path string, w io.Writer) error {
+	req, err := c.request(ctx, http.MethodGet, path, "", "", nil)
+	if err != nil {
+		return err
+	}
+	patient := *c.http
+	patient.Timeout = 0
+	res, err := patient.Do(req)
+	if err != nil {
+		return fmt.Errorf("GET %s: %w", path, err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode >= 300 {
+		answer, err := io.ReadAll(io.LimitReader(res.Body, answerBytesMax))
+		return errors.Join(err, problem(res, answer))
+	}
+	if _, err := io.Copy(w, res.Body); err != nil {
+		return fmt.Errorf("read the answer of GET %s: %w", path, err)
+	}
+	return nil
+}
+
 // persist repeats a request as long as the server asks for patience. The idempotency key stays the same.
 func (c *Client) persist(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
 	deadline := time.Now().Add(c.patience)
@@ -154,11 +178,10 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// try sends the request once. wait says when to try again; negative for never.
-func (c *Client) try(ctx context.Context, method, path, contentType, idempotency string, body []byte) (answer []byte, wait time.Duration, err error) {
+func (c *Client) request(ctx context.Context, method, path, contentType, idempotency string, body []byte) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
-		return nil, -1, err
+		return nil, err
 	}
 	if len(body) > 0 {
 		req.Header.Set("Content-Type", contentType)
@@ -168,6 +191,15 @@ func (c *Client) try(ctx context.Context, method, path, contentType, idempotency
 	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	return req, nil
+}
+
+// try sends the request once. wait says when to try again; negative for never.
+func (c *Client) try(ctx context.Context, method, path, contentType, idempotency string, body []byte) (answer []byte, wait time.Duration, err error) {
+	req, err := c.request(ctx, method, path, contentType, idempotency, body)
+	if err != nil {
+		return nil, -1, err
 	}
 	res, err := c.http.Do(req)
 	if err != nil {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"net/http/httptest"
@@ -54,5 +55,27 @@ func TestPatienceKeepsTheIdempotencyKey(t *testing.T) {
 func TestAddressIsChecked(t *testing.T) {
 	if _, err := New(Config{URL: "localhost:8443"}); err == nil {
 		t.Error("an address without a scheme was accepted")
+	}
+}
+
+func TestADownloadThatBreaksIsAnError(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Write([]byte("half"))
+		w.(http.Flusher).Flush()
+		if r.URL.Path == "/broken" {
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	defer server.Close()
+	c, err := New(Config{URL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	if err := c.Download(context.Background(), "/whole", &got); err != nil || got.String() != "half" {
+		t.Errorf("Download = %v with %q", err, got.String())
+	}
+	if err := c.Download(context.Background(), "/broken", &got); err == nil {
+		t.Error("a download that broke off was taken for whole")
 	}
 }

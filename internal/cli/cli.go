@@ -87,7 +87,7 @@ func (t *terminal) command() *cobra.Command {
 	root.AddCommand(
 		t.quickstart(), t.initialize(), t.serve(), t.setup(),
 		t.issue(), t.renew(), t.revoke(), t.list(), t.showCertificate(), t.crl(), t.verify(),
-		t.agent(), t.delegation(), t.user(), t.tokens(), t.authority(), t.profile(), t.audit(),
+		t.agent(), t.delegation(), t.user(), t.tokens(), t.authority(), t.profile(), t.audit(), t.backup(), t.restore(),
 		t.config(), t.explainCode(), t.doctor(), t.trust(), t.bench(),
 	)
 	return root

@@ -122,12 +122,20 @@ func (t *terminal) keep(p pair, chain string) error {
 
 // replace puts content in the place of a file in one step: a reader, or a crash, finds the old file or the new one.
 func replace(path string, content []byte, mode fs.FileMode) error {
+	return replaceWith(path, mode, func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	})
+}
+
+// replaceWith is replace for content that is written as it comes. If that fails, the old file stays.
+func replaceWith(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(f.Name())
-	if _, err = f.Write(content); err == nil {
+	if err = write(f); err == nil {
 		err = f.Chmod(mode)
 	}
 	if err == nil {
