@@ -91,7 +91,7 @@ func (t *terminal) benchIssue() *cobra.Command {
 	flags.StringVar(&c.Scenario, "scenario", load.Agent, "regular or agent")
 	flags.DurationVar(&c.Duration, "duration", 20*time.Second, "counted time")
 	flags.DurationVar(&c.Warmup, "warmup", 3*time.Second, "time before it that is not counted")
-	flags.StringVar(&c.StoreURL, "store", "", "database of the own server, as in store.url; default: SQLite on fresh data")
+	flags.StringVar(&c.StoreURL, "store", "", "database server for the own server, in the form of store.url: a database is made there and dropped; default: SQLite")
 	t.population(cmd, &c.Clients, &c.Population, &c.Dir)
 	return cmd
 }
@@ -119,7 +119,7 @@ func (t *terminal) benchCrash() *cobra.Command {
 	flags := t.settings(cmd).Flags()
 	flags.IntVar(&c.Rounds, "rounds", 10, "how often the server is killed")
 	flags.DurationVar(&c.Longest, "longest", 2*time.Second, "longest time under load before it is")
-	flags.StringVar(&c.StoreURL, "store", "", "database of the server, as in store.url; default: SQLite on fresh data")
+	flags.StringVar(&c.StoreURL, "store", "", "database server, in the form of store.url: a database is made there and dropped; default: SQLite")
 	t.population(cmd, &c.Clients, &c.Population, &c.Dir)
 	return cmd
 }

@@ -24,7 +24,7 @@ type CrashConfig struct {
 	Longest    time.Duration // longest time under load before the kill; default 2 s
 	Clients    int           // default 64
 	Population Population
-	StoreURL   string   // of the server; empty: SQLite
+	StoreURL   string   // database server on which a database is made and dropped; empty: SQLite
 	Settings   []string // more settings of the server, name=value
 	Dir        string   // where its data lie; empty: the system's directory for temporary files
 	Log        Log      // nil: silent
@@ -81,10 +81,10 @@ func (r *CrashReport) run(ctx context.Context, c CrashConfig) error {
 	if err != nil {
 		return err
 	}
+	defer s.remove(ctx)
 	if _, err := s.start(ctx); err != nil {
 		return err
 	}
-	defer func() { s.stop(ctx) }()
 	w, err := newWreck(ctx, c, s)
 	if err != nil {
 		return err

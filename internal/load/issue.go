@@ -27,7 +27,7 @@ type IssueConfig struct {
 	Duration   time.Duration // counted; default 20 s
 	Warmup     time.Duration // before it, not counted; default 3 s
 	Remote     *Remote       // a server that runs; nil: an own one on fresh data, ended afterwards
-	StoreURL   string        // of the own server; empty: SQLite
+	StoreURL   string        // database server for the own server, which makes a database there and drops it; empty: SQLite
 	Settings   []string      // more settings of the own server, name=value
 	Dir        string        // where the own server's data lie; empty: the system's directory for temporary files
 	Log        Log           // nil: silent
@@ -107,10 +107,10 @@ func (r *Report) run(ctx context.Context, c IssueConfig) error {
 	if err != nil {
 		return err
 	}
+	defer s.remove(ctx)
 	if _, err := s.start(ctx); err != nil {
 		return err
 	}
-	defer s.stop(ctx)
 	remote, err := s.remote()
 	if err != nil {
 		return err
@@ -184,6 +184,9 @@ func (r *Report) ask(ctx context.Context, t *target) error {
 func (r *Report) count(t *tally, m *meter) {
 	r.Requests = int(t.latency.TotalCount())
 	r.Rate, r.Latency = rateOf(t.rates()), latencyOf(t.latency)
+	if t.window.until.After(m.to) && !m.from.IsZero() { // interrupted: one sample of what there is
+		r.Rate = rateOf([]float64{float64(r.Requests) / m.to.Sub(m.from).Seconds()})
+	}
 	r.Refused, r.Errors = t.refused, t.errors
 	r.Answered, r.Verified, r.Wrong, r.Doubles = len(t.answered), t.verified, t.wrongs, t.doubles()
 	if len(t.wrong) > 0 {

@@ -148,29 +148,42 @@ type server struct {
 	data     string
 	address  string // host:port of the HTTPS listener
 	settings []string
+	drop     func() // removes its database
 }
 
 const startTimeout = 60 * time.Second
 
-// newServer makes a data directory in dir. storeURL is empty for SQLite in that directory. All settings but the addresses
-// are those of a fresh installation.
+// newServer makes a data directory in dir and, on the database server of storeURL, a database; without one it is SQLite
+// in that directory. All settings but the addresses are those of a fresh installation. The caller ends it with remove.
 func newServer(ctx context.Context, p Program, dir, storeURL string, settings []string) (*server, error) {
-	s := &server{program: p, data: filepath.Join(dir, "data"), settings: settings}
+	s := &server{program: p, data: filepath.Join(dir, "data")}
 	var err error
 	if s.address, err = freeAddress(); err != nil {
+		return nil, err
+	}
+	if storeURL, s.drop, err = newDatabase(ctx, storeURL); err != nil {
 		return nil, err
 	}
 	s.settings = append([]string{"listen.https=" + s.address, "listen.mtls=", "listen.loopback="}, settings...)
 	if storeURL != "" {
 		s.settings = append(s.settings, "store.url="+storeURL)
 	}
-	cmd, err := p.command(s.arguments("init")...)
-	if err != nil {
+	if err := s.init(ctx); err != nil {
+		s.drop()
 		return nil, err
+	}
+	return s, nil
+}
+
+// init makes the data directory with its authorities.
+func (s *server) init(ctx context.Context) error {
+	cmd, err := s.program.command(s.arguments("init")...)
+	if err != nil {
+		return err
 	}
 	c, err := start(cmd, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -180,9 +193,17 @@ func newServer(ctx context.Context, p Program, dir, storeURL string, settings []
 		c.kill()
 	}
 	if c.err != nil {
-		return nil, fmt.Errorf("chancery init: %w: %s", c.err, c.stderr)
+		return fmt.Errorf("chancery init: %w: %s", c.err, c.stderr)
 	}
-	return s, ctx.Err()
+	return ctx.Err()
+}
+
+// remove ends the server, if it runs, and drops its database.
+func (s *server) remove(ctx context.Context) {
+	if s.child != nil {
+		s.stop(ctx)
+	}
+	s.drop()
 }
 
 func (s *server) arguments(command string) []string {
