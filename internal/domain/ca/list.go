@@ -89,7 +89,7 @@ func (h *Hierarchy) CRL(ctx context.Context, authority string) (List, error) {
 		return List{}, fmt.Errorf("gathering the revocations of %s: %w", authority, err)
 	}
 	l.looked = now
-	if !grown && l.latest.DER != nil && now.Sub(l.latest.ThisUpdate) < l.latest.NextUpdate.Sub(now) {
+	if !grown && l.latest.DER != nil && young(now, l.latest.ThisUpdate, l.latest.NextUpdate) {
 		return l.latest, nil
 	}
 	return h.signGathered(ctx, a, l, now.Add(h.config.CRLLifetime))
@@ -101,6 +101,12 @@ func (l *list) rests(now time.Time, r *revocations) bool {
 	epoch, revoked := r.position()
 	recent := func(t time.Time) bool { return !now.Before(t) && now.Sub(t) < listPause }
 	return l.latest.DER != nil && (recent(l.signed) || recent(l.looked) && l.epoch == epoch && l.next == revoked)
+}
+
+// young reports whether less than half of the time from thisUpdate to nextUpdate is over. What was signed before the
+// clock was set back is not young: relying parties would find it not valid yet.
+func young(now, thisUpdate, nextUpdate time.Time) bool {
+	return !now.Before(thisUpdate) && now.Sub(thisUpdate) < nextUpdate.Sub(now)
 }
 
 // sign gathers and signs a list that stands until the given time.
@@ -118,12 +124,11 @@ func (h *Hierarchy) sign(ctx context.Context, a *authority, l *list, until time.
 
 // signGathered takes a number, signs, and for a root keeps the list in the store: the key may be taken away.
 func (h *Hierarchy) signGathered(ctx context.Context, a *authority, l *list, until time.Time) (List, error) {
-	made := List{NextUpdate: until.UTC().Truncate(time.Second)}
-	var err error
-	made.Number, made.ThisUpdate, err = h.takeNumber(ctx, a.Name, made.NextUpdate)
-	if err != nil {
+	made := List{ThisUpdate: h.now().Truncate(time.Second), NextUpdate: until.UTC().Truncate(time.Second)}
+	if err := h.takeNumber(ctx, a.Name, &made); err != nil {
 		return List{}, fmt.Errorf("taking a number for the list of %s: %w", a.Name, err)
 	}
+	var err error
 	if made.DER, err = a.issuer.SignCRL(l.roll, made.Number, made.ThisUpdate, made.NextUpdate); err != nil {
 		return List{}, fmt.Errorf("signing the list of %s: %w", a.Name, err)
 	}
@@ -137,26 +142,23 @@ func (h *Hierarchy) signGathered(ctx context.Context, a *authority, l *list, unt
 	return made, err
 }
 
-// takeNumber gives max(last + 1, Unix seconds), and a thisUpdate that never goes back (RFC 5280 §5.2.3).
-func (h *Hierarchy) takeNumber(ctx context.Context, authority string, until time.Time) (number int64, from time.Time, err error) {
-	err = h.db.Write(ctx, func(tx *store.Tx) error {
-		var last, thisUpdate int64
-		found, err := tx.One([]any{&last, &thisUpdate}, "SELECT number, this_update FROM crl WHERE authority = ?", authority)
+// takeNumber gives max(last + 1, Unix seconds), in the store, so that no two lists share one (RFC 5280 §5.2.3).
+func (h *Hierarchy) takeNumber(ctx context.Context, authority string, l *List) error {
+	return h.db.Write(ctx, func(tx *store.Tx) error {
+		var last int64
+		found, err := tx.One([]any{&last}, "SELECT number FROM crl WHERE authority = ?", authority)
 		if err != nil {
 			return err
 		}
-		now := h.now()
-		number, from = max(last+1, now.Unix()), milli(max(thisUpdate, now.Truncate(time.Second).UnixMilli()))
+		l.Number = max(last+1, l.ThisUpdate.Unix())
+		from, until := l.ThisUpdate.UnixMilli(), l.NextUpdate.UnixMilli()
 		if !found {
-			_, err = tx.Exec("INSERT INTO crl (authority, number, this_update, next_update, der) VALUES (?, ?, ?, ?, ?)",
-				authority, number, from.UnixMilli(), until.UnixMilli(), []byte{})
+			_, err = tx.Exec("INSERT INTO crl (authority, number, this_update, next_update, der) VALUES (?, ?, ?, ?, ?)", authority, l.Number, from, until, []byte{})
 			return err
 		}
-		_, err = tx.Exec("UPDATE crl SET number = ?, this_update = ?, next_update = ? WHERE authority = ?",
-			number, from.UnixMilli(), until.UnixMilli(), authority)
+		_, err = tx.Exec("UPDATE crl SET number = ?, this_update = ?, next_update = ? WHERE authority = ?", l.Number, from, until, authority)
 		return err
 	})
-	return number, from, err
 }
 
 // leftBehind gives the list that was signed before the authority's key was taken away.

@@ -92,7 +92,7 @@ func (h *Hierarchy) asked(ctx context.Context, a *authority, certs []pkix.CertID
 func (h *Hierarchy) shared(a *authority, c *pkix.CertID, r *record) (OCSPAnswer, error) {
 	status, now := h.statusOf(r.above), h.now()
 	if kept := r.answer.Load(); kept != nil && kept.status == status && bytes.Equal(kept.cert, c.Raw) &&
-		!now.Before(kept.ThisUpdate) && now.Sub(kept.ThisUpdate) < kept.NextUpdate.Sub(now) {
+		young(now, kept.ThisUpdate, kept.NextUpdate) {
 		return kept.OCSPAnswer, nil
 	}
 	answer, err := h.respond(a, &pkix.Question{Certs: []pkix.CertID{*c}}, []*record{r})
