@@ -3,17 +3,14 @@ package cli
 import (
 	"cmp"
 	"context"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"chancery/client"
 	"chancery/internal/load"
 )
 
@@ -77,8 +74,11 @@ func (t *terminal) benchIssue() *cobra.Command {
 		Use: "issue", Short: "Issue certificates as fast as the server can, check each, and look all up afterwards", Args: cobra.NoArgs,
 		Long: "A closed loop: each client sends its next request when it has its answer. With --scenario agent every request carries a\ndelegation authorization that a person's key has just signed for it. The run fails when anything is lost or wrong.\nWith --data or --server the server runs already; its admin socket, or a token that may do as much, prepares the run.",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if data := cmd.Flags().Changed("data"); data || t.server != "" {
-				if c.Remote, err = t.benchRemote(data); err != nil {
+			if c.Scenario != load.Regular && c.Scenario != load.Agent {
+				return usageError{fmt.Errorf("--scenario %s: want %s or %s", c.Scenario, load.Regular, load.Agent)}
+			}
+			if cmd.Flags().Changed("data") || t.server != "" {
+				if c.Remote, err = t.benchRemote(); err != nil {
 					return err
 				}
 			}
@@ -88,7 +88,7 @@ func (t *terminal) benchIssue() *cobra.Command {
 		},
 	}
 	flags := t.settings(cmd).Flags()
-	flags.StringVar(&c.Scenario, "scenario", load.Agent, "regular or agent")
+	flags.StringVar(&c.Scenario, "scenario", load.Agent, load.Regular+" or "+load.Agent)
 	flags.DurationVar(&c.Duration, "duration", 20*time.Second, "counted time")
 	flags.DurationVar(&c.Warmup, "warmup", 3*time.Second, "time before it that is not counted")
 	flags.StringVar(&c.StoreURL, "store", "", "database server for the own server, in the form of store.url: a database is made there and dropped; default: SQLite")
@@ -152,17 +152,13 @@ func (t *terminal) benchBare() *cobra.Command {
 	}
 }
 
-// benchRemote reaches a server that runs already. The admin socket of --data prepares the run, or else a token.
-func (t *terminal) benchRemote(data bool) (*load.Remote, error) {
-	if !data {
-		admin, err := t.benchAdmin()
+// benchRemote is a server that runs already: the one of --server, or the one of the data directory.
+func (t *terminal) benchRemote() (*load.Remote, error) {
+	admin, err := t.connect()
+	if err != nil || t.server != "" {
 		return &load.Remote{URL: t.server, Admin: admin}, err
 	}
 	c, _, err := t.effective()
-	if err != nil {
-		return nil, err
-	}
-	admin, err := client.New(client.Config{Socket: c.SocketPath()})
 	if err != nil {
 		return nil, err
 	}
@@ -170,26 +166,5 @@ func (t *terminal) benchRemote(data bool) (*load.Remote, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen.https: %w", err)
 	}
-	return &load.Remote{URL: cmp.Or(t.server, "https://"+net.JoinHostPort(cmp.Or(host, "localhost"), port)), Admin: admin}, nil
-}
-
-// benchAdmin is a client with a token that may make accounts, principals and agents.
-func (t *terminal) benchAdmin() (*client.Client, error) {
-	roots, err := readCertificates(t.trusted())
-	if err != nil {
-		return nil, fmt.Errorf("read the root certificate: %w", err)
-	}
-	pool := x509.NewCertPool()
-	for _, r := range roots {
-		pool.AddCert(r)
-	}
-	token := os.Getenv("CHANCERY_TOKEN")
-	if t.token != "" {
-		text, err := os.ReadFile(t.token)
-		if err != nil {
-			return nil, fmt.Errorf("read the token: %w", err)
-		}
-		token = strings.TrimSpace(string(text))
-	}
-	return client.New(client.Config{URL: t.server, Token: token, Roots: pool})
+	return &load.Remote{URL: "https://" + net.JoinHostPort(cmp.Or(host, "localhost"), port), Admin: admin}, nil
 }
