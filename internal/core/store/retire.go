@@ -14,7 +14,8 @@ var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
 // Retire removes the rows of a table whose timeColumn (UTC milliseconds) lies before the given time, in bounded steps,
 // and gives their number. Each step leaves an audit line in its own transaction that says which rows went by which
-// rule; seals stay. It may be interrupted and called again. The table has the store's position column.
+// rule; seals stay. The latest row stays too, since SQLite would give its position to the next. It may be interrupted and
+// called again. The table has the store's position column.
 func (s *Store) Retire(ctx context.Context, table, timeColumn string, before int64, rule string) (rows int64, err error) {
 	if !plainName.MatchString(table) || !plainName.MatchString(timeColumn) {
 		return 0, fmt.Errorf("retiring rows: %q.%q is no plain name", table, timeColumn)
@@ -35,12 +36,19 @@ func (s *Store) Retire(ctx context.Context, table, timeColumn string, before int
 
 func (s *Store) retireStep(tx *Tx, what retirement, timeColumn string) (int64, error) {
 	p := s.engine.Positions()
+	var last int64
+	latest := fmt.Sprintf("SELECT %s FROM %s ORDER BY %s DESC LIMIT 1", p.Select, what.Table, p.Column)
+	if found, err := tx.One([]any{&last}, latest); err != nil || !found {
+		return 0, err
+	}
 	var positions []int64
 	query := fmt.Sprintf("SELECT %s FROM %s WHERE %s < ? ORDER BY %s LIMIT %d", p.Select, what.Table, timeColumn, p.Column, retireRows)
 	err := tx.Each(query, []any{what.Before}, func(r Row) error {
 		var n int64
 		err := r.Scan(&n)
-		positions = append(positions, n)
+		if n < last {
+			positions = append(positions, n)
+		}
 		return err
 	})
 	if err != nil || len(positions) == 0 {

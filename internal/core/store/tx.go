@@ -40,22 +40,28 @@ func (s *Store) tx(ctx context.Context, session engine.Session) *Tx {
 	return &Tx{ctx: ctx, session: session, log: s.config.Log.Warn, now: s.now(), origin: s.instance}
 }
 
-// run gives fn's error, or the error that spoiled the Tx if fn swallowed it. A panic of fn becomes an error, since it
-// would otherwise end the writer of everybody.
+// run gives fn's own error marked as such, or the error that spoiled the Tx, whatever fn made of it. A panic of fn
+// becomes an error, since it would otherwise end the writer of everybody.
 func (tx *Tx) run(fn func(*Tx) error) (err error) {
 	start := time.Now()
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("a transaction panicked: %v", p)
+			err = engine.Own{Err: fmt.Errorf("a transaction panicked: %v", p)}
 		}
 		if took := time.Since(start); took > txLong && !tx.readOnly {
 			tx.log("a transaction held the writer for long", "took", took)
 		}
 	}()
-	if err := fn(tx); err != nil {
+	err = fn(tx)
+	switch {
+	case tx.err == nil && err != nil:
+		return engine.Own{Err: err}
+	case tx.err == nil || errors.Is(err, tx.err):
 		return err
+	case err == nil:
+		return tx.err
 	}
-	return tx.err
+	return fmt.Errorf("%w (%w)", err, tx.err)
 }
 
 // Now gives the time of this run in UTC milliseconds; it is the same value all through the run.
@@ -105,15 +111,18 @@ func (tx *Tx) Each(query string, args []any, visit func(Row) error) (err error) 
 		return err
 	}
 	tx.visiting = true
-	var refused error
-	for refused == nil && rows.Next() {
-		refused = visit(scanned{rows})
+	defer func() {
+		tx.visiting = false
+		if closing := tx.spoil(rows.Close()); err == nil {
+			err = closing
+		}
+	}()
+	for rows.Next() {
+		if err := visit(scanned{rows}); err != nil {
+			return err
+		}
 	}
-	tx.visiting = false
-	if err := tx.spoil(errors.Join(rows.Err(), rows.Close())); err != nil {
-		return err
-	}
-	return refused
+	return tx.spoil(rows.Err())
 }
 
 // scanned hides from visitors all of a result but its current row.

@@ -131,7 +131,14 @@ func retiredRowsAreNamed(t *testing.T, b bench) {
 	if len(v.Faults) > 0 || v.Retired != 5 {
 		t.Errorf("after retention: %d retired, faults %q", v.Retired, v.Faults)
 	}
-	b.tamper(t, "DELETE FROM sample_certificate WHERE agent = 'agt_0000000000000203'")
+	if n, err := b.Retire(t.Context(), "sample_certificate", "not_after", 1<<60, "all"); err != nil || n != 4 {
+		t.Errorf("%d of 5 rows retired, %v; want all but the latest", n, err)
+	}
+	b.record(t, 300)
+	if v = b.sealed(t); len(v.Faults) > 0 {
+		t.Errorf("rows after retention: %q", v.Faults)
+	}
+	b.tamper(t, "DELETE FROM sample_certificate WHERE agent = 'agt_0000000000000303'")
 	if v = b.sealed(t); len(v.Faults) == 0 {
 		t.Error("a row removed without a rule did not show")
 	}

@@ -119,7 +119,7 @@ func leaseHasOneHolder(t *testing.T, b bench) {
 		who  *store.Store
 		held bool
 	}{{b.Store, true}, {other, false}, {b.Store, true}, {late, true}, {b.Store, false}, {late, true}} {
-		held, err := step.who.Lease(t.Context(), "sealer", time.Minute)
+		held, err := step.who.Lease(t.Context(), "some work", time.Minute)
 		if err != nil || held != step.held {
 			t.Errorf("step %d: held %v, %v; want %v", i+1, held, err, step.held)
 		}
@@ -127,7 +127,7 @@ func leaseHasOneHolder(t *testing.T, b bench) {
 	if err := late.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if held, err := other.Lease(t.Context(), "sealer", time.Minute); err != nil || !held {
+	if held, err := other.Lease(t.Context(), "some work", time.Minute); err != nil || !held {
 		t.Errorf("after its holder closed: held %v, %v", held, err)
 	}
 }

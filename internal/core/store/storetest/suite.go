@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,6 +34,7 @@ func Conform(t *testing.T, target func(testing.TB) Target) {
 		{"a committed change is read", committedIsRead},
 		{"an error undoes its own transaction only", errorUndoesItself},
 		{"an error of a method spoils the transaction", errorSpoils},
+		{"a closure's own error is its own, whatever it wraps", ownErrorIsOwn},
 		{"a panic is an error of its own transaction", panicIsError},
 		{"insert unless it exists", insertNew},
 		{"a transaction behaves as if it ran alone", serializable},
@@ -175,6 +177,33 @@ func errorSpoils(t *testing.T, b bench) {
 	}
 	b.want(t, "a", -1)
 	b.want(t, "b", -1)
+}
+
+func ownErrorIsOwn(t *testing.T, b bench) {
+	for _, cause := range []error{io.EOF, context.DeadlineExceeded, store.Busy} {
+		runs := 0
+		own := fmt.Errorf("reading a file: %w", cause)
+		err := b.Write(t.Context(), func(tx *store.Tx) error {
+			runs++
+			return own
+		})
+		if !errors.Is(err, own) || runs != 1 {
+			t.Errorf("%v came back as %v after %d runs", own, err, runs)
+		}
+		if err := b.Read(t.Context(), func(*store.Tx) error { return own }); !errors.Is(err, own) {
+			t.Errorf("%v came back from a read as %v", own, err)
+		}
+	}
+	err := b.Write(t.Context(), func(tx *store.Tx) error {
+		if err := put(tx, "a", 1); err != nil {
+			return err
+		}
+		return tx.Each("SELECT name FROM sample_counter", nil, func(store.Row) error { panic("boom") })
+	})
+	if err == nil {
+		t.Error("a panic inside Each was a success")
+	}
+	b.want(t, "a", -1)
 }
 
 func panicIsError(t *testing.T, b bench) {

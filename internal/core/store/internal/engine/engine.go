@@ -16,8 +16,8 @@ import (
 // deadline, and an engine answers by then whatever the database does.
 type Engine interface {
 	// Write runs work in a transaction that sees no other writer's half-done work. When it returns nil, the
-	// transaction is committed at the given durability and work.Committed has returned. It returns the error of
-	// work.Run untouched, Unknown where the outcome of a commit is not known, and another fault where nothing was
+	// transaction is committed at the given durability and work.Committed has returned. It returns an Own error of
+	// work.Run unmarked, Unknown where the outcome of a commit is not known, and another fault where nothing was
 	// stored. It never returns while work.Run is running.
 	Write(ctx context.Context, level Durability, work Work) error
 	// Read runs fn on one consistent snapshot. A statement that writes fails.
@@ -68,6 +68,16 @@ type Work struct {
 	Run       func(Session) error // may run more than once; only the last run counts
 	Committed func()              // runs once, after the commit and before Write returns; in commit order where there is one writer
 }
+
+// Own marks the error that a closure gave by itself, with no statement failing. It says nothing about the database:
+// engines give Err to the caller as it is and never run the closure again for it.
+type Own struct{ Err error }
+
+// Error is Err's.
+func (o Own) Error() string { return o.Err.Error() }
+
+// Unwrap gives Err.
+func (o Own) Unwrap() error { return o.Err }
 
 // A Session runs statements inside one transaction, under the engine's context. After an error the transaction is
 // spoiled: the caller returns, and the engine rolls back. Placeholders are question marks.

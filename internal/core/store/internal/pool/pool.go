@@ -74,6 +74,9 @@ func (p *Pool) Write(ctx context.Context, level engine.Durability, work engine.W
 		if err == nil {
 			return nil
 		}
+		if own, ok := errors.AsType[engine.Own](err); ok {
+			return own.Err
+		}
 		if errors.Is(err, engine.Unknown) {
 			return err
 		}
@@ -206,6 +209,9 @@ func (p *Pool) Stats() engine.Stats {
 func (p *Pool) explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
+	}
+	if own, ok := errors.AsType[engine.Own](err); ok {
+		return own.Err
 	}
 	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || p.Dialect.Judge(err) == Lost) {
 		return engine.Left(ctx)

@@ -129,7 +129,7 @@ func source(path string, readOnly bool) string {
 	add := func(p string) { q.Add("_pragma", p) }
 	if readOnly {
 		add("query_only(1)")
-		add("cache_size(-8192)")
+		add("cache_size(-4096)")
 	} else {
 		add(fmt.Sprintf("page_size(%d)", pageSize))
 		add("journal_mode(WAL)")

@@ -12,6 +12,9 @@ import (
 
 // explain turns what SQLite says into the store's faults; any other error stays as it is.
 func explain(err error) error {
+	if own, ok := errors.AsType[engine.Own](err); ok {
+		return own.Err
+	}
 	if _, ok := fault.As(err); ok || err == nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"sync"
@@ -23,27 +24,32 @@ func (e *Engine) Read(ctx context.Context, fn func(engine.Session) error) error 
 	}
 	e.Probe.Took(engine.PoolWait, time.Since(start))
 	err = readError(ctx, e.snapshot(ctx, conn, fn))
-	return errors.Join(err, conn.Close())
+	if closing := conn.Close(); err == nil {
+		err = closing
+	}
+	return err
 }
 
-// snapshot ends its transaction under a context of its own: the caller's may be over, and the connection lives on.
-func (e *Engine) snapshot(ctx context.Context, conn *sql.Conn, fn func(engine.Session) error) (err error) {
+// snapshot ends its transaction under a context of its own: the caller's may be over, and the connection lives on. One
+// that cannot be rolled back is not used again.
+func (e *Engine) snapshot(ctx context.Context, conn *sql.Conn, fn func(engine.Session) error) error {
 	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
 		return err
 	}
 	s := &session{ctx: ctx, conn: conn, prepared: map[string]*sql.Stmt{}, traced: e.Probe.Traced}
-	defer func() {
-		_, undo := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
-		err = errors.Join(err, s.forget(), undo)
-	}()
-	return fn(s)
+	err := fn(s)
+	_, undo := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+	if s.forget() != nil || undo != nil {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	}
+	return err
 }
 
 func readError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	if ctx.Err() == nil {
+	if _, own := errors.AsType[engine.Own](err); own || ctx.Err() == nil {
 		return explain(err)
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, engine.Stale) {

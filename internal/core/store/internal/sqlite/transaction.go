@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"errors"
 	"time"
 
 	"chancery/internal/core/store/internal/engine"
@@ -100,15 +99,23 @@ func (w *writer) execute(j *job) (err error) {
 		return err
 	}
 	if err := j.work.Run(w.session); err != nil {
-		if w.gone {
-			return err
-		}
-		_, undo := w.session.Exec("ROLLBACK TO work", nil)
-		_, release := w.session.Exec("RELEASE work", nil)
-		return errors.Join(err, undo, release)
+		w.undo()
+		return err
 	}
 	_, err = w.session.Exec("RELEASE work", nil)
 	return err
+}
+
+// undo takes back the work of one closure, or, if that cannot be done, of the whole transaction.
+func (w *writer) undo() {
+	if w.gone {
+		return
+	}
+	_, undo := w.session.Exec("ROLLBACK TO work", nil)
+	_, release := w.session.Exec("RELEASE work", nil)
+	if undo != nil || release != nil {
+		w.rollback()
+	}
 }
 
 // commit ends the transaction. Where the commit of several fails, each gets a transaction of its own, so that the one
