@@ -62,6 +62,7 @@ func setUp(env *testscript.Env) error {
 		"HOME": env.WorkDir, "TZ": "UTC", "USER": "owner", "GODEBUG": os.Getenv("GODEBUG"),
 		"CHANCERY_LISTEN_HTTPS": ports[0], "CHANCERY_LISTEN_MTLS": ports[1], "CHANCERY_LISTEN_LOOPBACK": ports[2], "CHANCERY_LISTEN_PUBLIC": ports[3],
 		"CHANCERY_NAME_PUBLIC_URL": "http://" + ports[3], "CHANCERY_LOG_LEVEL": "warn",
+		"CHANCERY_STORE_ACCEPT": "file_system", // the directory of tests may lie in memory
 		"HTTPS": "https://" + ports[0], "MTLS": "https://" + ports[1], "PUBLIC": "http://" + ports[3],
 	} {
 		env.Setenv(name, value)
@@ -93,13 +94,16 @@ func ready(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// terminate asks everything that a story left running to end, as a service manager does: terminate.
+// terminate asks what a story left running to end, as a service manager does, all of it or one subcommand of chancery:
+// terminate [SUBCOMMAND].
 func terminate(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) > 0 {
-		ts.Fatalf("usage: terminate")
+	if neg || len(args) > 1 {
+		ts.Fatalf("usage: terminate [SUBCOMMAND]")
 	}
 	for _, command := range ts.BackgroundCmds() {
-		ts.Check(command.Process.Signal(syscall.SIGTERM))
+		if len(args) == 0 || command.Args[1] == args[0] {
+			ts.Check(command.Process.Signal(syscall.SIGTERM))
+		}
 	}
 }
 

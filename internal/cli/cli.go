@@ -84,12 +84,21 @@ func (t *terminal) command() *cobra.Command {
 	flags.StringVar(&t.cert, "cert", "", "file with a client certificate in PEM")
 	flags.StringVar(&t.key, "key", "", "file with the client certificate's private key in PEM")
 	flags.BoolVar(&t.json, "json", false, "answer in JSON")
-	root.AddCommand(
-		t.quickstart(), t.initialize(), t.serve(), t.setup(),
-		t.issue(), t.renew(), t.revoke(), t.list(), t.showCertificate(), t.crl(), t.verify(),
-		t.agent(), t.delegation(), t.user(), t.tokens(), t.authority(), t.profile(), t.audit(), t.backup(), t.restore(),
-		t.config(), t.explainCode(), t.doctor(), t.trust(), t.bench(),
-	)
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Begin:", []*cobra.Command{t.quickstart(), t.initialize(), t.serve(), t.setup()}},
+		{"Certificates:", []*cobra.Command{t.issue(), t.renew(), t.revoke(), t.list(), t.showCertificate(), t.crl(), t.authority(), t.profile()}},
+		{"People and agents:", []*cobra.Command{t.user(), t.tokens(), t.agent(), t.delegation(), t.verify()}},
+		{"Care:", []*cobra.Command{t.config(), t.doctor(), t.explainCode(), t.audit(), t.backup(), t.restore(), t.trust(), t.bench()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.title
+			root.AddCommand(c)
+		}
+	}
 	return root
 }
 

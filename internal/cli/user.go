@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/hex"
 	"net/url"
 	"strings"
 
@@ -17,7 +18,7 @@ import (
 
 func (t *terminal) user() *cobra.Command {
 	c := group("user", "People and service accounts, and what they may do")
-	c.AddCommand(t.userAdd(), t.userList(), t.userShow(), t.userChange(), t.userCertify())
+	c.AddCommand(t.userAdd(), t.userList(), t.userShow(), t.userChange(), t.userCertify(), t.userBind(), t.userUnbind())
 	return c
 }
 
@@ -185,4 +186,55 @@ func (t *terminal) userCertify() *cobra.Command {
 	f.StringVar(&csr, "csr", "", "file with a certificate request, in place of a key made here")
 	keyKind(c, &kind)
 	return c
+}
+
+func (t *terminal) userBind() *cobra.Command {
+	var note string
+	c := &cobra.Command{
+		Use: "bind NAME FILE", Short: "Let the holder of a certified key call as an account, over mTLS", Args: cobra.ExactArgs(2),
+		Long:    "Binds the key of the certificate in FILE to the account. Whoever shows a good certificate of this authority for the key, on the\nmTLS listener, calls as the account, until it is unbound.",
+		Example: "  chancery issue --profile tls-client --cn deploy --out deploy\n  chancery user bind deploy deploy.pem\n  chancery list --server https://localhost:8444 --cert deploy.pem --key deploy.key",
+		RunE: t.remote(func(ctx context.Context, server *client.Client, args []string) error {
+			owner, err := accountID(ctx, server, args[0])
+			if err != nil {
+				return err
+			}
+			hash, err := keyHashOf(args[1])
+			if err != nil {
+				return err
+			}
+			if err := server.Call(ctx, "POST", "/api/v1/bindings", api.Binding{Account: owner, KeyHash: hash, Note: note}, nil); err != nil {
+				return err
+			}
+			return t.show(map[string]string{"account": owner, "key_hash": hash}, func() { t.say("Bound: %s calls as %s", hash, args[0]) })
+		}),
+	}
+	c.Flags().StringVar(&note, "note", "", "what it is for")
+	return c
+}
+
+func (t *terminal) userUnbind() *cobra.Command {
+	return &cobra.Command{
+		Use: "unbind FILE", Short: "End the binding of the key of a certificate at once", Args: cobra.ExactArgs(1),
+		RunE: t.remote(func(ctx context.Context, server *client.Client, args []string) error {
+			hash, err := keyHashOf(args[0])
+			if err != nil {
+				return err
+			}
+			if err := server.Call(ctx, "DELETE", "/api/v1/bindings/"+hash, nil, nil); err != nil {
+				return err
+			}
+			return t.show(map[string]string{"unbound": hash}, func() { t.say("Unbound: %s", hash) })
+		}),
+	}
+}
+
+// keyHashOf gives the hash of the key of the first certificate in a file, in hexadecimal.
+func keyHashOf(path string) (string, error) {
+	certificates, err := readCertificates(path)
+	if err != nil {
+		return "", err
+	}
+	hash := key.Hash(certificates[0].RawSubjectPublicKeyInfo)
+	return hex.EncodeToString(hash[:]), nil
 }

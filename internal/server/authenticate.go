@@ -84,7 +84,12 @@ func (a authenticator) byBoundKey(ctx context.Context, leaf *x509.Certificate) (
 	if status.State != ca.Good {
 		return who.Caller{}, fault.New(fault.Unauthenticated, "certificate_revoked", "the client certificate %s is %s", serial, status.State)
 	}
-	return a.accounts.CallerByKey(ctx, key.Hash(leaf.RawSubjectPublicKeyInfo))
+	hash := key.Hash(leaf.RawSubjectPublicKeyInfo)
+	caller, err := a.accounts.CallerByKey(ctx, hash)
+	if fault.CodeOf(err) == "key_unbound" { // it may still have its own certificate renewed
+		return who.Caller{KeyHash: hash}, nil
+	}
+	return caller, err
 }
 
 // ours refuses a certificate that none of our authorities signed.

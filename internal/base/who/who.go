@@ -63,6 +63,9 @@ func (c Caller) Need(p Permission) error {
 	switch {
 	case c.May(p):
 		return nil
+	case c.Kind == Nobody && c.KeyHash != [32]byte{}:
+		return fault.New(fault.Unauthenticated, "key_unbound", "this needs the permission %s, and the key of the client certificate is bound to no account", p).
+			WithHint("an administrator can bind it: `chancery user bind`")
 	case c.Kind == Nobody:
 		return fault.New(fault.Unauthenticated, "credentials_required", "this needs the permission %s, and no credentials were given", p).
 			WithHint("send an API token as `Authorization: Bearer …`, or use a client certificate on the mTLS listener")
