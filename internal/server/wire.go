@@ -30,7 +30,7 @@ func (a agentAuthority) CertifyPrincipal(ctx context.Context, o agent.PrincipalO
 		profile = standingProfile
 	}
 	issued, err := a.Issue(ctx, ca.Order{
-		Authority: People, Profile: profile, SPKI: o.SPKI, Subject: &ca.Subject{CommonName: o.Name}, Owner: o.Person, Lifetime: time.Until(o.NotAfter),
+		Authority: People, Profile: profile, SPKI: o.SPKI, Subject: &ca.Subject{CommonName: o.Name}, Owner: o.Person, Lifetime: time.Until(o.NotAfter), NotAfter: o.NotAfter,
 		Extensions: []pkix.Extension{{Id: agentcert.OIDPrincipalAuthorization, Value: o.Authorization}},
 	})
 	return a.certificate(ctx, People, issued, err)

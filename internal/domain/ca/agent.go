@@ -137,17 +137,21 @@ func (h *Hierarchy) spiffe(agent string) name.Name {
 
 func certificateTarget(s id.Serial) string { return "crt:" + s.String() }
 
-// values gives the row in the column order of hotAgent. An empty request is NULL, of which an index holds many.
+// values gives the row in the column order of hotAgent.
 func (o *AgentOrder) values(c *pkix.Content, authority string, keyHash, der []byte) []any {
-	var request any
-	if o.Request != "" {
-		request = o.Request
-	}
 	return []any{
-		[]byte(c.Serial), o.SignedAt, o.Nonce[:], o.AgentID, request, authority,
+		[]byte(c.Serial), o.SignedAt, o.Nonce[:], o.AgentID, orNull(o.Request), authority,
 		o.Delegation, o.Principal, certificateTarget(o.PrincipalSerial),
 		keyHash, c.NotBefore.UnixMilli(), c.NotAfter.UnixMilli(), der,
 	}
+}
+
+// orNull gives NULL for an empty request, of which a unique index holds many.
+func orNull(request string) any {
+	if request == "" {
+		return nil
+	}
+	return request
 }
 
 // again answers an order whose evidence or request was used: with the stored certificate if it is for the same key.
@@ -165,8 +169,7 @@ func again(o *AgentOrder, keyHash []byte, stored []any) (Issued, error) {
 		return Issued{}, fault.New(fault.Conflict, "da_replayed", "this delegation authorization was used already, for another key").
 			WithHint("sign a new delegation authorization with a fresh nonce")
 	}
-	return Issued{}, fault.New(fault.Conflict, "idempotency_key_reused", "this idempotency key was used already, for another key").
-		WithHint("use a fresh idempotency key for each request")
+	return Issued{}, errKeyReused
 }
 
 func milli(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

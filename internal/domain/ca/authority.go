@@ -138,7 +138,9 @@ func (h *Hierarchy) certify(ctx context.Context, s Spec, fresh keyring.Fresh) (r
 	if err != nil {
 		return row{}, err
 	}
-	return newRow(c, der, authorityTarget(signedBy), s.Profile, authorityTarget(s.Name), nil), nil
+	r := newRow(c, authorityTarget(signedBy), s.Profile, authorityTarget(s.Name), nil)
+	r.der = der
+	return r, nil
 }
 
 // authorityTemplate gives what a new authority's certificate is made from, and who signs it.

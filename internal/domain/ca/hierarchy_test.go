@@ -16,6 +16,7 @@ import (
 	"golang.org/x/crypto/ocsp"
 	"time"
 
+	"chancery/internal/base/fault"
 	"chancery/internal/base/id"
 	"chancery/internal/base/key"
 	"chancery/internal/base/name"
@@ -892,4 +893,24 @@ func profileNamed(t testing.TB, wanted string) Profile {
 	}
 	t.Fatalf("no built-in profile %s", wanted)
 	return Profile{}
+}
+
+// TestIdempotencyKeyIssuesOnce: the same key and the same subject key give the stored certificate, another key nothing.
+func TestIdempotencyKeyIssuesOnce(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		o := serverOrder(t, "once.example.org")
+		o.Request = "svc_1 key-1"
+		first, again := w.certificate(t, o), w.certificate(t, o)
+		if !again.Again || again.Serial.String() != first.Serial.String() || string(again.DER) != string(first.DER) {
+			t.Errorf("the second order gave %s (again %v), want %s again", again.Serial, again.Again, first.Serial)
+		}
+		other := serverOrder(t, "once.example.org")
+		other.Request, other.SPKI = o.Request, pkixtest.SPKI(t, key.P384)
+		if _, err := w.Issue(operator(t), other); fault.CodeOf(err) != "idempotency_key_reused" {
+			t.Errorf("another key under the same idempotency key: %v, want idempotency_key_reused", err)
+		}
+		w.certificate(t, serverOrder(t, "none.example.org"))
+		w.certificate(t, serverOrder(t, "none.example.org"))
+	})
 }

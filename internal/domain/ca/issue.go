@@ -27,6 +27,7 @@ type Order struct {
 	NotAfter   time.Time     // a further bound; zero: none
 	Owner      string        // whom the certificate belongs to and falls with: a person, a service account; may be empty
 	Extensions []Extension   // those that the profile lets orders bring
+	Request    string        // idempotency key with its caller, unique among all orders; may be empty
 }
 
 // Issued is a certificate that is stored.
@@ -43,16 +44,17 @@ var hotCertificate = &store.Hot{
 	Table: "certificate",
 	Columns: []store.Column{
 		{Name: "serial", Kind: store.Bytes}, {Name: "key_hash", Kind: store.Bytes}, {Name: "authority", Kind: store.Text},
-		{Name: "profile", Kind: store.Text}, {Name: "owner", Kind: store.Text}, {Name: "names", Kind: store.Text},
+		{Name: "profile", Kind: store.Text}, {Name: "owner", Kind: store.Text}, {Name: "request", Kind: store.Text}, {Name: "names", Kind: store.Text},
 		{Name: "not_before", Kind: store.Int}, {Name: "not_after", Kind: store.Int}, {Name: "der", Kind: store.Bytes},
 	},
-	Keys:  [][]string{{"serial"}},
+	Keys:  [][]string{{"request"}, {"serial"}},
 	Guard: store.Guard{Table: "revocation", Column: "target", Of: []string{"authority", "owner"}},
 }
 
-// Issue signs and stores an ordinary certificate. It is durable on return.
+// Issue signs and stores an ordinary certificate. It is durable on return. An order with the Request of an earlier one
+// and the same key gives the certificate of that one.
 //
-// Faults: those of ReadRequest and of pkix.Template.Content; NotFound authority_unknown, profile_unknown; Denied
+// Faults: Conflict idempotency_key_reused (for another key); those of ReadRequest and of pkix.Template.Content; NotFound authority_unknown, profile_unknown; Denied
 // profile_unfit, nothing_left, authority_revoked, principal_revoked; Unavailable authority_offline; those of the store.
 // Issue is safe for concurrent use and holds no lock while signing.
 func (h *Hierarchy) Issue(ctx context.Context, o Order) (Issued, error) {
@@ -76,19 +78,19 @@ func (h *Hierarchy) Issue(ctx context.Context, o Order) (Issued, error) {
 	if err := t.Date(c, now, o.Lifetime, o.NotAfter); err != nil {
 		return Issued{}, err
 	}
-	return h.keep(ctx, a, t, c, o.Owner, request.Names)
+	r := newRow(c, a.target, t.Profile.Name, o.Owner, request.Names)
+	r.request = o.Request
+	return h.keep(ctx, a, t, c, r)
 }
 
 // keep signs a content and stores the certificate.
-func (h *Hierarchy) keep(ctx context.Context, a *authority, t *pkix.Template, c *pkix.Content, owner string, names []name.Name) (Issued, error) {
-	if err := h.alive(ctx, append([]string{owner}, a.above...)); err != nil {
+func (h *Hierarchy) keep(ctx context.Context, a *authority, t *pkix.Template, c *pkix.Content, r row) (_ Issued, err error) {
+	if err := h.alive(ctx, append([]string{r.owner}, a.above...)); err != nil {
 		return Issued{}, err
 	}
-	der, err := t.Issue(c)
-	if err != nil {
+	if r.der, err = t.Issue(c); err != nil {
 		return Issued{}, err
 	}
-	r := newRow(c, der, a.target, t.Profile.Name, owner, names)
 	got, err := h.db.Append(ctx, hotCertificate, r.values())
 	switch {
 	case err != nil:
@@ -96,10 +98,29 @@ func (h *Hierarchy) keep(ctx context.Context, a *authority, t *pkix.Template, c 
 	case got.Outcome == store.Refused:
 		return Issued{}, errRevoked(got.Because)
 	case got.Outcome == store.Exists:
-		return Issued{}, fmt.Errorf("serial %s was given twice", c.Serial)
+		return r.stands(got.Stored)
 	}
-	return Issued{Serial: c.Serial, DER: der, NotBefore: c.NotBefore, NotAfter: c.NotAfter}, nil
+	return Issued{Serial: c.Serial, DER: r.der, NotBefore: c.NotBefore, NotAfter: c.NotAfter}, nil
 }
+
+// stands answers an order whose request was made before.
+func (r *row) stands(stored []any) (Issued, error) {
+	column := func(name string) any { return stored[hotCertificate.Index(name)] }
+	if request, _ := column("request").(string); request == "" || request != r.request {
+		return Issued{}, fmt.Errorf("serial %s was given twice", r.serial)
+	}
+	if string(column("key_hash").([]byte)) != string(r.keyHash[:]) {
+		return Issued{}, errKeyReused
+	}
+	return Issued{
+		Serial: column("serial").([]byte), DER: column("der").([]byte), Again: true,
+		NotBefore: milli(column("not_before").(int64)), NotAfter: milli(column("not_after").(int64)),
+	}, nil
+}
+
+// errKeyReused refuses an idempotency key that stands for something else already.
+var errKeyReused = fault.New(fault.Conflict, "idempotency_key_reused", "this idempotency key was used already, for another key").
+	WithHint("use a fresh idempotency key for each request")
 
 // errRevoked says which of the things above a certificate is revoked.
 func errRevoked(target string) error {
@@ -140,33 +161,34 @@ type row struct {
 	authority           string // as a revocation target
 	profile             string
 	owner               string // as a revocation target, or empty
+	request             string // idempotency key, or empty
 	names               string // kind:text, separated by spaces
 	notBefore, notAfter time.Time
 	der                 []byte
 }
 
-func newRow(c *pkix.Content, der []byte, authority, profile, owner string, names []name.Name) row {
+func newRow(c *pkix.Content, authority, profile, owner string, names []name.Name) row {
 	texts := make([]string, len(names))
 	for i, n := range names {
 		texts[i] = n.String()
 	}
 	return row{
 		serial: c.Serial, keyHash: key.Hash(c.SPKI), authority: authority, profile: profile, owner: owner,
-		names: strings.Join(texts, " "), notBefore: c.NotBefore, notAfter: c.NotAfter, der: der,
+		names: strings.Join(texts, " "), notBefore: c.NotBefore, notAfter: c.NotAfter,
 	}
 }
 
 // values gives the row in the column order of hotCertificate.
 func (r *row) values() []any {
 	return []any{
-		[]byte(r.serial), r.keyHash[:], r.authority, r.profile, r.owner, r.names,
+		[]byte(r.serial), r.keyHash[:], r.authority, r.profile, r.owner, orNull(r.request), r.names,
 		r.notBefore.UnixMilli(), r.notAfter.UnixMilli(), r.der,
 	}
 }
 
 // insert stores a certificate that is made in the same transaction as something else.
 func (r *row) insert(tx *store.Tx) error {
-	_, err := tx.Exec("INSERT INTO certificate (serial, key_hash, authority, profile, owner, names, not_before, not_after, der) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	_, err := tx.Exec("INSERT INTO certificate (serial, key_hash, authority, profile, owner, request, names, not_before, not_after, der) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		r.values()...)
 	return err
 }

@@ -55,7 +55,7 @@ func (h *Hierarchy) Renew(ctx context.Context, r Renewal) (Issued, error) {
 	if err := t.Date(c, now, r.Lifetime); err != nil {
 		return Issued{}, err
 	}
-	return h.keep(ctx, a, t, c, before.owner, names)
+	return h.keep(ctx, a, t, c, newRow(c, a.target, t.Profile.Name, before.owner, names))
 }
 
 // again gives what a certificate holds for its next one. The profile may have changed since: the key and the names are

@@ -37,7 +37,7 @@ func (f face) certificates(a *rest.API) {
 		Description: "For a certificate request in JSON with PEM, or in DER with authority and profile in the query."},
 		rest.Media{
 			In: map[string]any{rest.TypeJSON: api.IssueRequest{}, rest.TypeCSR: nil}, Out: map[string]any{rest.TypeJSON: api.Issued{}, rest.TypeCertificate: nil, rest.TypeChain: nil},
-			First: rest.TypeJSON, Query: map[string]string{"authority": "with a request in DER: the authority", "profile": "with a request in DER: the profile"},
+			First: rest.TypeJSON, Query: map[string]string{"authority": "with a request in DER: the authority", "profile": "with a request in DER: the profile"}, Idempotent: true,
 		}, f.issue)
 	rest.Raw(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/certificates/{serial}/renew", Permission: who.Public, Status: http.StatusCreated, Gated: true, Tags: tag,
 		Summary: "Renew a certificate", Description: "By the key that it certifies, on the mTLS listener, or by a caller who may issue. Without a certificate request the key stays the same."},
@@ -66,8 +66,20 @@ func (f face) issue(r *rest.Request) (*rest.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if order.Request, err = request(r); err != nil {
+		return nil, err
+	}
 	issued, err := f.ca.Issue(r.Context(), order)
 	return f.certificate(r, in.Authority, issued, err)
+}
+
+// request gives the caller's idempotency key together with the caller, so that nobody meets another's.
+func request(r *rest.Request) (string, error) {
+	key, err := r.IdempotencyKey()
+	if err != nil || key == "" {
+		return "", err
+	}
+	return who.From(r.Context()).ID + " " + key, nil
 }
 
 func order(in api.IssueRequest, csr []byte) (ca.Order, error) {

@@ -22,12 +22,14 @@ CREATE TABLE IF NOT EXISTS certificate (
 	authority  VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
 	profile    VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
 	owner      VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	request    VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin,
 	names      MEDIUMTEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
 	not_before BIGINT NOT NULL,
 	not_after  BIGINT NOT NULL,
 	der        MEDIUMBLOB NOT NULL
 ) ENGINE=InnoDB;
 CREATE UNIQUE INDEX IF NOT EXISTS certificate_serial ON certificate (serial);
+CREATE UNIQUE INDEX IF NOT EXISTS certificate_request ON certificate (request);
 CREATE INDEX IF NOT EXISTS certificate_key ON certificate (key_hash);
 CREATE INDEX IF NOT EXISTS certificate_owner ON certificate (owner);
 

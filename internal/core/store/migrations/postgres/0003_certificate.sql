@@ -21,6 +21,7 @@ CREATE TABLE certificate (
 	authority  TEXT NOT NULL,
 	profile    TEXT NOT NULL,
 	owner      TEXT NOT NULL,
+	request    TEXT,
 	names      TEXT NOT NULL,
 	not_before BIGINT NOT NULL,
 	not_after  BIGINT NOT NULL,
@@ -28,6 +29,7 @@ CREATE TABLE certificate (
 );
 CREATE INDEX certificate_xact ON certificate (xact);
 CREATE UNIQUE INDEX certificate_serial ON certificate (serial);
+CREATE UNIQUE INDEX certificate_request ON certificate (request) WHERE request IS NOT NULL;
 CREATE INDEX certificate_key ON certificate (key_hash);
 CREATE INDEX certificate_owner ON certificate (owner) WHERE owner <> '';
 

@@ -21,12 +21,14 @@ CREATE TABLE certificate (
 	authority  TEXT NOT NULL,
 	profile    TEXT NOT NULL,
 	owner      TEXT NOT NULL,
+	request    TEXT,
 	names      TEXT NOT NULL,
 	not_before BIGINT NOT NULL,
 	not_after  BIGINT NOT NULL,
 	der        BLOB NOT NULL
 );
 CREATE UNIQUE INDEX certificate_serial ON certificate (serial);
+CREATE UNIQUE INDEX certificate_request ON certificate (request) WHERE request IS NOT NULL;
 CREATE INDEX certificate_key ON certificate (key_hash);
 CREATE INDEX certificate_owner ON certificate (owner) WHERE owner <> '';
 
