@@ -79,7 +79,7 @@ func (s *Store) sealRound(ctx context.Context) error {
 	if late {
 		s.sealer.looked = time.Now()
 	}
-	return nil
+	return s.signHead(ctx)
 }
 
 // mine reports whether this instance is the sealer.
@@ -110,38 +110,48 @@ func (s *Store) sealNext(ctx context.Context, src source, late bool) (more bool,
 	return next.members >= sealRows, s.append(ctx, next)
 }
 
-// append chains next to the latest seal and signs it when a signature is due.
+// append chains next to the latest seal.
 func (s *Store) append(ctx context.Context, next seal) error {
-	signer, due := s.sealer.due()
-	err := s.Write(ctx, func(tx *Tx) error {
+	return s.Write(ctx, func(tx *Tx) error {
 		last, err := latestSeal(tx)
 		if err != nil {
 			return err
 		}
-		next.number, next.at, next.signature = last.number+1, tx.Now(), []byte{}
+		next.number, next.at = last.number+1, tx.Now()
 		next.hash = next.link(last.hash)
 		_, err = tx.Exec(`INSERT INTO seal (number, epoch, at, source, fields, high, positions, members, content, hash, signature)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, next.number, next.epoch, next.at, next.source, next.fields, next.high,
-			next.positions.String(), next.members, next.content, next.hash, next.signature)
+			next.positions.String(), next.members, next.content, next.hash, []byte{})
 		return err
 	})
-	if err != nil || !due {
-		return err
-	}
-	return s.signHead(ctx, next, signer)
 }
 
-// signHead signs a seal that is stored already: no signature is made inside a transaction.
-func (s *Store) signHead(ctx context.Context, head seal, sign Sign) error {
+// signHead signs the latest seal when a signature is due and it has none, outside of any transaction, and logs it:
+// whoever keeps the log can tell a chain that was cut or rewritten.
+func (s *Store) signHead(ctx context.Context) error {
+	sign, due := s.sealer.due()
+	if !due {
+		return nil
+	}
+	var head seal
+	if err := s.Read(ctx, func(tx *Tx) (err error) {
+		head, err = latestSeal(tx)
+		return err
+	}); err != nil || head.number == 0 {
+		return err
+	}
+	if len(head.signature) > 0 { // by an earlier process
+		s.sealer.signed = time.Now()
+		return nil
+	}
 	signature, err := sign(head.hash)
 	if err != nil {
 		return fmt.Errorf("signing the head of the audit: %w", err)
 	}
-	err = s.Write(ctx, func(tx *Tx) error {
+	if err := s.Write(ctx, func(tx *Tx) error {
 		_, err := tx.Exec("UPDATE seal SET signature = ? WHERE number = ?", signature, head.number)
 		return err
-	})
-	if err != nil {
+	}); err != nil {
 		return err
 	}
 	s.sealer.signed = time.Now()
@@ -151,7 +161,7 @@ func (s *Store) signHead(ctx context.Context, head seal, sign Sign) error {
 
 // latestSeal gives the head of the chain; a chain without seals has number 0 and no hash.
 func latestSeal(tx *Tx) (last seal, err error) {
-	_, err = tx.One([]any{&last.number, &last.hash, &last.at}, "SELECT number, hash, at FROM seal ORDER BY number DESC LIMIT 1")
+	_, err = tx.One([]any{&last.number, &last.hash, &last.at, &last.signature}, "SELECT number, hash, at, signature FROM seal ORDER BY number DESC LIMIT 1")
 	return last, err
 }
 

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 )
 
-// verifyPage is how many seals are checked in one snapshot.
-const verifyPage = 16
+const (
+	verifyPage  = 4 // seals in one snapshot, so that it stays young
+	verifyTries = 8 // of a page whose snapshot grew too old all the same
+)
 
 // A Verification says what a walk over the whole audit found. Nothing in Faults means: every sealed row is as it was
 // sealed, and the chain is whole as far as Known heads and signatures can tell.
@@ -43,13 +46,16 @@ func (s *Store) VerifyAudit(ctx context.Context, check func(head, signature []by
 		return w.result, fmt.Errorf("reading the retention lines: %w", err)
 	}
 	for more := true; more; {
-		err := s.Read(ctx, func(tx *Tx) (err error) {
-			more, err = w.page(tx)
-			return err
-		})
+		page, err := w.page(ctx)
 		if err != nil {
 			return w.result, fmt.Errorf("checking seal %d: %w", w.last.number+1, err)
 		}
+		for _, one := range page {
+			w.chain(one.seal)
+			w.content(one)
+			w.last = one.seal
+		}
+		more = len(page) == verifyPage
 	}
 	for number := range w.known {
 		w.fault("the chain ends at seal %d, but head %d was written down elsewhere: the tail was cut off", w.last.number, number)
@@ -87,34 +93,65 @@ func (w *walk) begin(tx *Tx) (err error) {
 	return err
 }
 
-// page checks some seals, and reports whether there are more.
-func (w *walk) page(tx *Tx) (more bool, err error) {
-	var seals []seal
-	err = tx.Each(fmt.Sprintf(`SELECT number, epoch, at, source, fields, high, positions, members, content, hash, signature
-		FROM seal WHERE number > ? ORDER BY number LIMIT %d`, verifyPage), []any{w.last.number}, func(r Row) error {
-		var l seal
+// checked is a seal and what is there of its rows.
+type checked struct {
+	seal
+	rows    []sealedRow
+	problem error // why there are no rows to look at
+}
+
+// page reads the next seals and hashes their rows, from one snapshot.
+func (w *walk) page(ctx context.Context) (page []checked, err error) {
+	for range verifyTries {
+		err = w.store.Read(ctx, func(tx *Tx) (err error) {
+			if page, err = w.seals(tx); err != nil {
+				return err
+			}
+			for i := range page {
+				if err := w.look(tx, &page[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if !errors.Is(err, Stale) {
+			break
+		}
+	}
+	return page, err
+}
+
+func (w *walk) seals(tx *Tx) (page []checked, err error) {
+	query := fmt.Sprintf(`SELECT number, epoch, at, source, fields, high, positions, members, content, hash, signature
+		FROM seal WHERE number > ? ORDER BY number LIMIT %d`, verifyPage)
+	err = tx.Each(query, []any{w.last.number}, func(r Row) error {
+		var l checked
 		var positions string
-		if err := r.Scan(&l.number, &l.epoch, &l.at, &l.source, &l.fields, &l.high, &positions, &l.members, &l.content, &l.hash, &l.signature); err != nil {
+		err := r.Scan(&l.number, &l.epoch, &l.at, &l.source, &l.fields, &l.high, &positions, &l.members, &l.content, &l.hash, &l.signature)
+		if err != nil {
 			return err
 		}
-		if l.positions, err = parseSpans(positions); err != nil || len(l.positions) == 0 {
-			w.fault("seal %d names no positions", l.number)
-			l.positions = spans{{0, 0}}
+		if l.positions, l.problem = parseSpans(positions); len(l.positions) == 0 && l.problem == nil {
+			l.problem = errors.New("it names no positions")
 		}
-		seals = append(seals, l)
+		page = append(page, l)
 		return nil
 	})
+	return page, err
+}
+
+// look hashes the rows of a seal of this epoch.
+func (w *walk) look(tx *Tx, l *checked) error {
+	if l.epoch != w.epoch || l.problem != nil {
+		return nil
+	}
+	src, err := w.source(l.seal)
 	if err != nil {
-		return false, err
+		l.problem = err
+		return nil
 	}
-	for _, l := range seals {
-		w.chain(l)
-		if err := w.content(tx, l); err != nil {
-			return false, err
-		}
-		w.last = l
-	}
-	return len(seals) == verifyPage, nil
+	l.rows, err = w.store.rowsOf(tx, src, l.positions)
+	return err
 }
 
 // chain checks number, hash, signature and what is known of l from elsewhere.
@@ -143,35 +180,29 @@ func (w *walk) chain(l seal) {
 }
 
 // content checks the rows that l seals.
-func (w *walk) content(tx *Tx, l seal) error {
+func (w *walk) content(l checked) {
 	if l.epoch != w.epoch {
 		w.result.Earlier++
-		return nil
+		return
 	}
-	src, err := w.source(l)
-	if err != nil {
-		w.fault("seal %d cannot be checked: %v", l.number, err)
-		return nil
+	if l.problem != nil {
+		w.fault("seal %d cannot be checked: %v", l.number, l.problem)
+		return
 	}
 	w.members[l.source] += l.members
 	w.high[l.source] = max(w.high[l.source], l.high)
-	rows, err := w.store.rowsOf(tx, src, l.positions)
-	if err != nil {
-		return err
-	}
-	gone := l.members - int64(len(rows))
+	gone := l.members - int64(len(l.rows))
 	switch {
 	case gone > 0 && w.retired[l.source].meets(l.positions):
 		w.result.Retired += gone
 		w.members[l.source] -= gone
 	case gone != 0:
-		w.fault("seal %d holds %d rows of %s; %d are there", l.number, l.members, l.source, len(rows))
-	case !bytes.Equal(contentOf(rows), l.content):
+		w.fault("seal %d holds %d rows of %s; %d are there", l.number, l.members, l.source, len(l.rows))
+	case !bytes.Equal(contentOf(l.rows), l.content):
 		w.fault("a row of %s that seal %d holds was changed", l.source, l.number)
 	default:
 		w.result.Rows += l.members
 	}
-	return nil
 }
 
 // source gives the table that l speaks of, with the fields that it seals.
