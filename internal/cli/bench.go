@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"chancery/internal/load"
+	"chancery/internal/load/bare"
 )
 
 // bench measures and tries. Without --server and --data it starts servers of its own, on fresh data that it removes.
@@ -147,7 +148,7 @@ func (t *terminal) benchBare() *cobra.Command {
 	return &cobra.Command{
 		Use: "bare DIR", Hidden: true, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return load.Bare(cmd.Context(), args[0], os.Stdin, os.Stdout)
+			return bare.Serve(cmd.Context(), args[0], os.Stdin, os.Stdout)
 		},
 	}
 }

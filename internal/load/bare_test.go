@@ -8,23 +8,25 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"chancery/internal/load/bare"
 )
 
 // A standIn is a bare handler in this process.
 type standIn struct {
-	*bare
-	hello greeting
+	*bare.Handler
+	hello bare.Greeting
 	order order
 	key   *ecdsa.PrivateKey
 }
 
 func newStandIn(t *testing.T) *standIn {
 	t.Helper()
-	b, hello, err := newBare(t.TempDir())
+	b, hello, err := bare.New(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { b.journal.close() })
+	t.Cleanup(func() { b.Close() })
 	all, err := newOrders(1)
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +35,7 @@ func newStandIn(t *testing.T) *standIn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &standIn{bare: b, hello: hello, order: all[0], key: key.(*ecdsa.PrivateKey)}
+	return &standIn{Handler: b, hello: hello, order: all[0], key: key.(*ecdsa.PrivateKey)}
 }
 
 func (s *standIn) ask(path, token string, body []byte) *httptest.ResponseRecorder {
@@ -46,13 +48,13 @@ func (s *standIn) ask(path, token string, body []byte) *httptest.ResponseRecorde
 
 func TestBareHandlerIssuesValidCertificates(t *testing.T) {
 	s := newStandIn(t)
-	once, err := signOneTime(s.key, s.order.body)
+	once, err := bare.SignOneTime(s.key, s.order.body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM([]byte(s.hello.Root))
-	for path, token := range map[string]string{bareBearer: s.hello.Tokens[0], bareRenewal: s.hello.Tokens[1], bareOneTime: once} {
+	for path, token := range map[string]string{bare.Bearer: s.hello.Tokens[0], bare.Renewal: s.hello.Tokens[1], bare.OneTime: once} {
 		w := s.ask(path, token, s.order.body)
 		_, cert, err := s.order.expect.examine(w.Body.Bytes())
 		if err != nil {
@@ -66,19 +68,19 @@ func TestBareHandlerIssuesValidCertificates(t *testing.T) {
 
 func TestBareHandlerRefuses(t *testing.T) {
 	s := newStandIn(t)
-	once, err := signOneTime(s.key, s.order.body)
+	once, err := bare.SignOneTime(s.key, s.order.body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	forged := strings.Replace(string(s.order.body), "MIH", "MIG", 1)
-	if w := s.ask(bareOneTime, once, s.order.body); w.Code != http.StatusCreated {
+	if w := s.ask(bare.OneTime, once, s.order.body); w.Code != http.StatusCreated {
 		t.Fatalf("a fresh one-time token: %d %s", w.Code, w.Body)
 	}
 	for what, w := range map[string]*httptest.ResponseRecorder{
-		"an unknown token":           s.ask(bareBearer, "nobody's", s.order.body),
-		"a one-time token again":     s.ask(bareOneTime, once, s.order.body),
-		"a token for something else": s.ask(bareOneTime, strings.Replace(once, ".", "x.", 1), s.order.body),
-		"a broken request":           s.ask(bareBearer, s.hello.Tokens[0], []byte(forged)),
+		"an unknown token":           s.ask(bare.Bearer, "nobody's", s.order.body),
+		"a one-time token again":     s.ask(bare.OneTime, once, s.order.body),
+		"a token for something else": s.ask(bare.OneTime, strings.Replace(once, ".", "x.", 1), s.order.body),
+		"a broken request":           s.ask(bare.Bearer, s.hello.Tokens[0], []byte(forged)),
 	} {
 		if w.Code < 400 {
 			t.Errorf("%s was accepted", what)
@@ -88,7 +90,7 @@ func TestBareHandlerRefuses(t *testing.T) {
 
 func TestExamineNoticesWhatIsWrong(t *testing.T) {
 	s := newStandIn(t)
-	body := s.ask(bareBearer, s.hello.Tokens[0], s.order.body).Body.Bytes()
+	body := s.ask(bare.Bearer, s.hello.Tokens[0], s.order.body).Body.Bytes()
 	for what, change := range map[string]func(*expectation){
 		"another key":      func(e *expectation) { e.spki = append([]byte{0}, e.spki...) },
 		"another name":     func(e *expectation) { e.commonName = "someone" },

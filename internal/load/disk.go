@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"chancery/internal/core/store"
+	"chancery/internal/load/bare"
 )
 
 // appenders is how many callers share the disk, as many as there are clients elsewhere.
@@ -25,7 +26,7 @@ func (r *LimitReport) measureDisk(ctx context.Context, c LimitConfig, dir string
 		open      func(context.Context, string) (do func() error, closed func() error, err error)
 	}{
 		{"fsync", "4 KiB written and synced, one after the other", 1, openFile},
-		{"journal", fmt.Sprintf("group-committed log of %d-byte records, %d writers", recordBytes, appenders), appenders, openLog},
+		{"journal", fmt.Sprintf("group-committed log of %d-byte records, %d writers", bare.RecordBytes, appenders), appenders, openLog},
 		{"sqlite", fmt.Sprintf("SQLite: one durable row of 1.2 KB, %d writers", appenders), appenders, openRows},
 	} {
 		c.Log("%s", step.work)
@@ -57,12 +58,12 @@ func openFile(_ context.Context, dir string) (do, closed func() error, err error
 }
 
 func openLog(_ context.Context, dir string) (do, closed func() error, err error) {
-	j, err := openJournal(filepath.Join(dir, "log"))
+	j, err := bare.OpenJournal(filepath.Join(dir, "log"))
 	if err != nil {
 		return nil, nil, err
 	}
-	record := make([]byte, recordBytes)
-	return func() error { return j.append(record) }, j.close, nil
+	record := make([]byte, bare.RecordBytes)
+	return func() error { return j.Append(record) }, j.Close, nil
 }
 
 // rows is a table like that of ordinary certificates, without what makes them findable.
@@ -92,7 +93,7 @@ func openRows(ctx context.Context, dir string) (do, closed func() error, err err
 		return nil, nil, errors.Join(err, closed())
 	}
 	return func() error {
-		serial, der := make([]byte, serialLength), make([]byte, 1150)
+		serial, der := make([]byte, 18), make([]byte, 1150)
 		rand.Read(serial)
 		got, err := db.Append(ctx, rows, []any{serial, serial, time.Now().UnixMilli(), der})
 		if err == nil && got.Outcome != store.Inserted {

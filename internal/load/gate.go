@@ -8,6 +8,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"chancery/internal/load/bare"
 )
 
 // A GateConfig says how long each phase takes.
@@ -59,8 +61,8 @@ func Gate(ctx context.Context, c GateConfig) (GateReport, error) {
 		Floor
 		path string
 	}{
-		{Floor{Figure: "C1", Scenario: Regular, Against: "bare handler, bearer token", Wanted: 0.70}, bareBearer},
-		{Floor{Figure: "C2", Scenario: Agent, Against: "bare handler, one-time token", Wanted: 0.70}, bareOneTime},
+		{Floor{Figure: "C1", Scenario: Regular, Against: "bare handler, bearer token", Wanted: 0.70}, bare.Bearer},
+		{Floor{Figure: "C2", Scenario: Agent, Against: "bare handler, one-time token", Wanted: 0.70}, bare.OneTime},
 	} {
 		if err = f.measure(ctx, c, f.path); err != nil || ctx.Err() != nil {
 			break

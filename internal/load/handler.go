@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"chancery/api"
+	"chancery/internal/load/bare"
 )
 
 // measureHandlers measures servers: each in a process of its own, driven by kept-alive HTTPS connections.
@@ -29,9 +30,9 @@ func (r *LimitReport) measureHandlers(ctx context.Context, c LimitConfig, dir st
 	}
 	r.Limits = append(r.Limits, Limit{Key: "http", Work: fmt.Sprintf("HTTPS round trip of the same JSON, without the work; %d clients", c.Clients), Both: &echo})
 	for _, v := range []struct{ key, path, work string }{
-		{"bare_renewal", bareRenewal, "bare handler: bearer token, no proof of possession"},
-		{"bare_bearer", bareBearer, "bare handler: bearer token"},
-		{"bare_one_time", bareOneTime, "bare handler: one-time token"},
+		{"bare_renewal", bare.Renewal, "bare handler: bearer token, no proof of possession"},
+		{"bare_bearer", bare.Bearer, "bare handler: bearer token"},
+		{"bare_one_time", bare.OneTime, "bare handler: one-time token"},
 	} {
 		c.Log("%s", v.work)
 		t := b.drive(ctx, v.path)
@@ -65,7 +66,7 @@ func (t *tally) sound() error {
 type bench struct {
 	child  *child
 	config LimitConfig
-	hello  greeting
+	hello  bare.Greeting
 	tls    *tls.Config
 	roots  *x509.CertPool
 	key    *ecdsa.PrivateKey // signs one-time tokens
@@ -113,7 +114,7 @@ func (b *bench) echo(ctx context.Context) func() error {
 	return func() error {
 		c := <-free
 		defer func() { free <- c }()
-		a, err := c.ask(ctx, question{method: http.MethodPost, path: bareEcho, contentType: "application/json", body: b.all[0].body})
+		a, err := c.ask(ctx, question{method: http.MethodPost, path: bare.Echo, contentType: "application/json", body: b.all[0].body})
 		if err != nil {
 			return err
 		}
@@ -149,8 +150,8 @@ func (b *bench) drive(ctx context.Context, path string) *tally {
 			turns[client]++
 			j := job{token: b.hello.Tokens[client%len(b.hello.Tokens)], body: o.body, expect: o.expect}
 			var err error
-			if path == bareOneTime {
-				j.token, err = signOneTime(b.key, o.body)
+			if path == bare.OneTime {
+				j.token, err = bare.SignOneTime(b.key, o.body)
 			}
 			return j, err
 		},

@@ -9,9 +9,8 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
-	"time"
+
+	"chancery/internal/load/bare"
 )
 
 func newKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
@@ -24,9 +23,9 @@ type subject struct {
 	csr        string // PEM
 }
 
-// newSubject makes a key and a request for a name of nameLength octets.
+// newSubject makes a key and a request for a name of bare.NameLength octets.
 func newSubject(number int) (subject, error) {
-	s := subject{commonName: fmt.Sprintf("bench-%0*d", nameLength-len("bench-"), number)}
+	s := subject{commonName: fmt.Sprintf("bench-%0*d", bare.NameLength-len("bench-"), number)}
 	var err error
 	if s.key, err = newKey(); err != nil {
 		return s, err
@@ -45,22 +44,6 @@ func request(key *ecdsa.PrivateKey, commonName string) (string, error) {
 		return "", err
 	}
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})), nil
-}
-
-// serverTLS gives a server on the loopback interface a certificate of the authority.
-func serverTLS(authority *ecdsa.PrivateKey, root *x509.Certificate) (*tls.Config, error) {
-	key, err := newKey()
-	if err != nil {
-		return nil, err
-	}
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(2), NotBefore: time.Now().Add(-time.Minute), NotAfter: root.NotAfter, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}, root, key.Public(), authority)
-	if err != nil {
-		return nil, err
-	}
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, nil
 }
 
 // trusting gives the client's side: only this root counts.

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"chancery/internal/load/bare"
 )
 
 // A LimitConfig says how long to measure, and where.
@@ -184,11 +186,11 @@ func during(workers int, d time.Duration, do func() error, latency *hdrhistogram
 
 // works lists the pieces of work that a certificate is made of.
 func works() ([]work, error) {
-	key, root, err := newAuthority()
+	key, root, err := bare.NewAuthority()
 	if err != nil {
 		return nil, err
 	}
-	made, err := newTemplate(key, root)
+	made, err := bare.NewTemplate(key, root)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +203,7 @@ func works() ([]work, error) {
 	if err != nil {
 		return nil, err
 	}
-	message := made.tbs
+	message := root.RawTBSCertificate
 	digest := sha256.Sum256(message)
 	signature, err := ecdsa.SignASN1(rand.Reader, key, digest[:])
 	if err != nil {
@@ -221,7 +223,7 @@ func works() ([]work, error) {
 			}
 			return csr.CheckSignature()
 		}},
-		{"issue", "patched to-be-signed bytes and signature", func() error { _, err := made.issue(who.spki, who.commonName, time.Hour); return err }},
+		{"issue", "patched to-be-signed bytes and signature", func() error { _, err := made.Issue(who.spki, who.commonName, time.Hour); return err }},
 	}, nil
 }
 

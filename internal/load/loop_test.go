@@ -11,17 +11,18 @@ import (
 	"time"
 
 	"chancery/api"
+	"chancery/internal/load/bare"
 )
 
 // serve starts a TLS server with an authority of its own and gives a loop against it.
 func serve(t *testing.T, h http.Handler) (address string, root *x509.Certificate) {
 	t.Helper()
-	key, root, err := newAuthority()
+	key, root, err := bare.NewAuthority()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := httptest.NewUnstartedServer(h)
-	if s.TLS, err = serverTLS(key, root); err != nil {
+	if s.TLS, err = bare.ServerTLS(key, root); err != nil {
 		t.Fatal(err)
 	}
 	s.StartTLS()
@@ -35,7 +36,7 @@ func (s *standIn) loop(t *testing.T, h http.Handler) *loop {
 	return &loop{
 		address: address, tls: trusting(root), clients: 2, duration: 200 * time.Millisecond,
 		scenario: scenario{
-			path: bareBearer,
+			path: bare.Bearer,
 			next: func(int) (job, error) {
 				return job{token: s.hello.Tokens[0], body: s.order.body, expect: s.order.expect}, nil
 			},
@@ -65,7 +66,7 @@ func TestLoopCountsAnswersAndObeysRefusals(t *testing.T) {
 
 func TestLoopNoticesWhatIsWrong(t *testing.T) {
 	s := newStandIn(t)
-	stale := s.ask(bareBearer, s.hello.Tokens[0], s.order.body).Body.Bytes()
+	stale := s.ask(bare.Bearer, s.hello.Tokens[0], s.order.body).Body.Bytes()
 	for what, h := range map[string]http.HandlerFunc{
 		"the same certificate each time": func(w http.ResponseWriter, _ *http.Request) { w.Write(stale) },
 		"garbage":                        func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>")) },
@@ -100,7 +101,7 @@ func TestLoopEndsAtOnce(t *testing.T) {
 
 func TestLookUpNoticesWhatIsLost(t *testing.T) {
 	s := newStandIn(t)
-	got, cert, err := s.order.expect.examine(s.ask(bareBearer, s.hello.Tokens[0], s.order.body).Body.Bytes())
+	got, cert, err := s.order.expect.examine(s.ask(bare.Bearer, s.hello.Tokens[0], s.order.body).Body.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}

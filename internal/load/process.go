@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"chancery/client"
+	"chancery/internal/load/bare"
 )
 
 // A Program says how to call this program again: its path, and arguments before all others. Nil is this executable.
@@ -110,33 +111,33 @@ func (l logFile) String() string {
 
 // startBare starts the bare handler in a process of its own. It ends when its standard input closes, at the latest
 // with this process.
-func startBare(p Program, dir string) (*child, greeting, error) {
+func startBare(p Program, dir string) (*child, bare.Greeting, error) {
 	cmd, err := p.command("bench", "bare", dir)
 	if err != nil {
-		return nil, greeting{}, err
+		return nil, bare.Greeting{}, err
 	}
 	if _, err := cmd.StdinPipe(); err != nil {
-		return nil, greeting{}, err
+		return nil, bare.Greeting{}, err
 	}
 	out, write, err := os.Pipe()
 	if err != nil {
-		return nil, greeting{}, err
+		return nil, bare.Greeting{}, err
 	}
 	defer out.Close()
 	cmd.Stdout = write
 	c, err := start(cmd, nil)
 	write.Close()
 	if err != nil {
-		return nil, greeting{}, err
+		return nil, bare.Greeting{}, err
 	}
-	var hello greeting
+	var hello bare.Greeting
 	err = out.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if err == nil {
 		err = json.NewDecoder(out).Decode(&hello)
 	}
 	if err != nil {
 		c.kill()
-		return nil, greeting{}, fmt.Errorf("the bare handler did not start: %w: %s", err, c.stderr)
+		return nil, bare.Greeting{}, fmt.Errorf("the bare handler did not start: %w: %s", err, c.stderr)
 	}
 	return c, hello, nil
 }

@@ -1,13 +1,13 @@
-package load
+package bare
 
 import (
 	"os"
 	"sync"
 )
 
-// A journal is the least that durability costs: an append-only file whose writers share syncs. A record is on the disk
-// when append returns. The zero value is not usable; see openJournal.
-type journal struct {
+// A Journal is the least that durability costs: an append-only file whose writers share syncs. The zero value is not
+// usable; see OpenJournal.
+type Journal struct {
 	file *os.File
 	wake chan struct{}
 	done chan struct{}
@@ -25,17 +25,19 @@ type batch struct {
 
 func newBatch() *batch { return &batch{synced: make(chan struct{})} }
 
-func openJournal(path string) (*journal, error) {
+// OpenJournal opens or makes the file and starts its writer; Close ends it.
+func OpenJournal(path string) (*Journal, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	j := &journal{file: f, wake: make(chan struct{}, 1), done: make(chan struct{}), pending: newBatch()}
+	j := &Journal{file: f, wake: make(chan struct{}, 1), done: make(chan struct{}), pending: newBatch()}
 	go j.run()
 	return j, nil
 }
 
-func (j *journal) append(record []byte) error {
+// Append returns when the record is on the disk. It is safe for concurrent use.
+func (j *Journal) Append(record []byte) error {
 	j.mu.Lock()
 	b := j.pending
 	b.bytes = append(b.bytes, record...)
@@ -48,7 +50,7 @@ func (j *journal) append(record []byte) error {
 	return b.err
 }
 
-func (j *journal) run() {
+func (j *Journal) run() {
 	defer close(j.done)
 	for range j.wake {
 		j.mu.Lock()
@@ -64,8 +66,8 @@ func (j *journal) run() {
 	}
 }
 
-// close waits for what is being synced. Nobody may append any more.
-func (j *journal) close() error {
+// Close waits for what is being synced. Nobody may append any more.
+func (j *Journal) Close() error {
 	close(j.wake)
 	<-j.done
 	return j.file.Close()
