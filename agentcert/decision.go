@@ -39,9 +39,9 @@ type Decision struct {
 
 // A Step is one line of an explanation.
 type Step struct {
-	Code string // one of the Step constants
-	Text string // what was found, in plain words
-	OK   bool
+	Code string `json:"code"` // one of the Step constants
+	Text string `json:"text"` // what was found, in plain words
+	OK   bool   `json:"ok"`
 }
 
 // Steps explains the decision: every step that was passed, and then the one that was not. The texts are made here, so

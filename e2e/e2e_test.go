@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -42,6 +43,7 @@ func TestStories(t *testing.T) {
 			"capture":   capture,
 			"within":    within,
 			"exits":     exits,
+			"shape":     shape,
 		},
 	})
 }
@@ -63,7 +65,7 @@ func setUp(env *testscript.Env) error {
 		"CHANCERY_LISTEN_HTTPS": ports[0], "CHANCERY_LISTEN_MTLS": ports[1], "CHANCERY_LISTEN_LOOPBACK": ports[2], "CHANCERY_LISTEN_PUBLIC": ports[3],
 		"CHANCERY_NAME_PUBLIC_URL": "http://" + ports[3], "CHANCERY_LOG_LEVEL": "warn",
 		"CHANCERY_STORE_ACCEPT": "file_system", // the directory of tests may lie in memory
-		"HTTPS": "https://" + ports[0], "MTLS": "https://" + ports[1], "PUBLIC": "http://" + ports[3],
+		"HTTPS":                 "https://" + ports[0], "MTLS": "https://" + ports[1], "PUBLIC": "http://" + ports[3],
 	} {
 		env.Setenv(name, value)
 	}
@@ -145,6 +147,43 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if err := ts.Exec(args[1], args[2:]...); !errors.As(err, &exit) || strconv.Itoa(exit.ExitCode()) != args[0] {
 		ts.Fatalf("%s: %v; want exit code %s", strings.Join(args[1:], " "), err, args[0])
 	}
+}
+
+// shape keeps what the JSON output of the last command looks like in the file shape: every value by its kind, and of
+// every list its first item: shape.
+func shape(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: shape")
+	}
+	var answer any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &answer))
+	text, err := json.MarshalIndent(kinds(answer), "", "  ")
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs("shape"), append(text, '\n'), 0o600))
+}
+
+// kinds gives a JSON value with its texts and numbers replaced by what they are.
+func kinds(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name := range v {
+			v[name] = kinds(v[name])
+		}
+		return v
+	case []any:
+		if len(v) > 0 {
+			v = []any{kinds(v[0])}
+		}
+		return v
+	case string:
+		if _, err := time.Parse(time.RFC3339, v); err == nil {
+			return "time"
+		}
+		return "text"
+	case float64:
+		return "number"
+	}
+	return v
 }
 
 // eventually tries again until try succeeds or the time is over.

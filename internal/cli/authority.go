@@ -161,7 +161,7 @@ func (t *terminal) authorityDetach() *cobra.Command {
 	}
 	c.Flags().BoolVar(&confirmed, "exported", false, "the key was exported and is safe")
 	c.Flags().StringVar(&name, "authority", server.Root, "the root")
-	c.Flags().TextVar(&until, "list-until", until, "how long the last revocation list stands from now")
+	durationFlag(c, &until, "list-until", "how long the last revocation list stands from now")
 	return c
 }
 

@@ -44,12 +44,12 @@ func (t *terminal) issue() *cobra.Command {
 		}),
 	}
 	c.Flags().StringVar(&order.Authority, "authority", "machines", "authority that issues")
-	c.Flags().StringVar(&order.Profile, "profile", "tls-server", "kind of certificate; `chancery profile list` shows them")
+	c.Flags().StringVar(&order.Profile, "profile", "tls-server", "kind of certificate; see chancery profile list")
 	c.Flags().StringVar(&commonName, "cn", "", "common name of the subject, where the profile wants one")
 	c.Flags().StringVar(&out, "out", "", "OUT.key and OUT.pem are written")
 	c.Flags().StringVar(&csr, "csr", "", "file with a certificate request, in place of a key made here")
 	keyKind(c, &kind)
-	c.Flags().TextVar(&lifetime, "lifetime", conf.Duration(0), "how long it is valid, such as 30d; default: the profile's")
+	durationFlag(c, &lifetime, "lifetime", "how long it is valid; default: the profile's")
 	p12.flags(c)
 	return c
 }
@@ -111,7 +111,7 @@ func (t *terminal) renew() *cobra.Command {
 	}
 	c.Flags().StringVar(&out, "out", "", "write OUT.pem instead")
 	c.Flags().StringVar(&csr, "csr", "", "file with a certificate request for a new key")
-	c.Flags().TextVar(&lifetime, "lifetime", conf.Duration(0), "how long it is valid, such as 30d; default: the profile's")
+	durationFlag(c, &lifetime, "lifetime", "how long it is valid; default: the profile's")
 	p12.flags(c)
 	return c
 }

@@ -46,11 +46,11 @@ func (t *terminal) agentIssue() *cobra.Command {
 		}),
 	}
 	f := c.Flags()
-	f.StringVar(&person, "person", "", "PERSON.key is the person's key, as `chancery user certify` wrote it (required)")
+	f.StringVar(&person, "person", "", "PERSON.key is the person's key, as chancery user certify wrote it (required)")
 	f.StringVar(&out, "out", "", "OUT.key is the agent's key, and OUT.pem is written")
 	f.StringVar(&csr, "csr", "", "file with the agent's certificate request")
 	f.StringArrayVar(&w.capabilities, "capability", nil, "allow only this of what the delegation allows; may be repeated")
-	f.TextVar(&lifetime, "lifetime", conf.Duration(0), "validity; default and most: what the delegation says")
+	durationFlag(c, &lifetime, "lifetime", "validity; default and most: what the delegation says")
 	f.StringVar(&w.reason.Code, "reason", "PERSON", "short code of why, in the certificate")
 	f.StringVar(&w.reason.Description, "description", "signed on the command line", "why, in words, in the certificate")
 	keyKind(c, &kind)

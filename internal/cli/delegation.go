@@ -50,8 +50,8 @@ func (t *terminal) delegationApprove() *cobra.Command {
 	f.StringArrayVar(&terms.Constraints, "constraint", nil, "a condition that has to hold at each use; may be repeated")
 	f.BoolVar(&terms.Standing, "standing", false, "the server may sign renewals for the person")
 	f.BoolVar(&terms.Representative, "representative", false, "agents may follow the person's current grants")
-	f.TextVar(&until, "until", until, "how long it stands from now")
-	f.TextVar(&lifetime, "lifetime", lifetime, "longest validity of each certificate")
+	durationFlag(c, &until, "until", "how long it stands from now")
+	durationFlag(c, &lifetime, "lifetime", "longest validity of each certificate")
 	f.IntVar(&terms.MaxAgents, "agents", 1, "how many agents may enrol under it")
 	return c
 }

@@ -6,6 +6,10 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/spf13/cobra"
+
+	"chancery/internal/base/conf"
 )
 
 // show answers with v in JSON, or with what text writes.
@@ -69,4 +73,12 @@ func here(address string) string {
 		return "localhost" + address
 	}
 	return address
+}
+
+// durationFlag adds a flag for a duration, which is written with days, too. Zero is no default worth showing.
+func durationFlag(c *cobra.Command, d *conf.Duration, name, usage string) {
+	c.Flags().TextVar(d, name, *d, usage+" (a `DURATION` such as 30d, 12h or 10m)")
+	if *d == 0 {
+		c.Flags().Lookup(name).DefValue = ""
+	}
 }

@@ -41,7 +41,7 @@ func (t *terminal) tokenCreate() *cobra.Command {
 	c.Flags().StringVar(&user, "user", "", "account that it is for, by name; default: the caller's own")
 	c.Flags().StringVar(&order.Note, "note", "", "what it is for")
 	c.Flags().StringSliceVar(&order.Permissions, "permission", nil, "narrow it to these permissions")
-	c.Flags().TextVar(&until, "until", until, "how long it is valid from now")
+	durationFlag(c, &until, "until", "how long it is valid from now")
 	tokenOut(c, &out)
 	return c
 }

@@ -181,7 +181,7 @@ func (t *terminal) userCertify() *cobra.Command {
 	f.StringArrayVar(&order.Constraints, "constraint", nil, "a condition that binds every agent of the person; may be repeated")
 	f.BoolVar(&order.Representative, "representative", false, "agents may follow the person's current grants")
 	f.IntVar(&order.MaxAgents, "agents", 10, "how many agents the person may have")
-	f.TextVar(&lifetime, "lifetime", conf.Duration(0), "how long it is valid; default: a year")
+	durationFlag(c, &lifetime, "lifetime", "how long it is valid; default: a year")
 	f.StringVar(&out, "out", "", "OUT.key and OUT.pem are written")
 	f.StringVar(&csr, "csr", "", "file with a certificate request, in place of a key made here")
 	keyKind(c, &kind)
