@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -44,8 +45,10 @@ func exists(t *testing.T, s *store.Store, name string) (found bool) {
 	return found
 }
 
-// TestSharedBatch fills one batch while the writer is held, and has one of its callers leave before its turn.
-func TestSharedBatch(t *testing.T) {
+// sharedBatch holds the writer while eleven callers queue up for one SQL transaction, has odd do what it does as one of
+// them, and checks that the others are stored.
+func sharedBatch(t *testing.T, odd func(s *store.Store, name string)) {
+	t.Helper()
 	s := open(t)
 	held, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -61,30 +64,56 @@ func TestSharedBatch(t *testing.T) {
 		}
 	})
 	<-held
-	leaving, leave := context.WithCancel(t.Context())
 	for i := range 10 {
-		ctx := t.Context()
-		if i == 5 {
-			ctx = leaving
-		}
 		group.Go(func() {
-			err := s.Write(ctx, count(fmt.Sprint("n", i)))
-			if i == 5 && (!errors.Is(err, context.Canceled) || !errors.Is(err, store.Busy)) {
-				t.Errorf("the caller that left: %v", err)
-			}
-			if i != 5 && err != nil {
+			name := fmt.Sprint("n", i)
+			if i == 5 {
+				odd(s, name)
+			} else if err := s.Write(t.Context(), count(name)); err != nil {
 				t.Errorf("caller %d: %v", i, err)
 			}
 		})
 	}
-	leave()
+	for waiting := 0; waiting < 10; waiting, _ = s.Backlog() {
+		runtime.Gosched()
+	}
 	close(release)
 	group.Wait()
-	for i := range 10 {
-		if got := exists(t, s, fmt.Sprint("n", i)); got != (i != 5) {
-			t.Errorf("n%d is stored: %v", i, got)
+	for _, name := range []string{"first", "n0", "n1", "n2", "n3", "n4", "n6", "n7", "n8", "n9"} {
+		if !exists(t, s, name) {
+			t.Errorf("%s is not stored", name)
 		}
 	}
+	if exists(t, s, "n5") {
+		t.Error("what the odd one did is stored")
+	}
+}
+
+func TestOneOfABatchLeaves(t *testing.T) {
+	sharedBatch(t, func(s *store.Store, name string) {
+		ctx, leave := context.WithCancel(t.Context())
+		leave()
+		if err := s.Write(ctx, count(name)); !errors.Is(err, context.Canceled) || !errors.Is(err, store.Busy) {
+			t.Errorf("the caller that left: %v", err)
+		}
+	})
+}
+
+// TestOneOfABatchEndsTheTransaction has SQLite roll the whole transaction back for one closure's statement, as it does
+// for an interrupt or when memory runs out.
+func TestOneOfABatchEndsTheTransaction(t *testing.T) {
+	sharedBatch(t, func(s *store.Store, name string) {
+		err := s.Write(t.Context(), func(tx *store.Tx) error {
+			if err := count(name)(tx); err != nil {
+				return err
+			}
+			_, err := tx.Exec("INSERT OR ROLLBACK INTO sample_counter (name, value) VALUES (?, ?)", name, 2)
+			return err
+		})
+		if err == nil {
+			t.Error("the closure whose transaction was lost was answered with success")
+		}
+	})
 }
 
 // TestDiskFull lets the file grow no further: writes are refused with a reason, what fits goes on, and there is no
