@@ -31,8 +31,9 @@ type Floor struct {
 	Rate     float64   `json:"rate"`      // of the server; median of both phases' samples
 	Bare     float64   `json:"bare_rate"` // of the bare handler, likewise
 	Share    float64   `json:"share"`
-	Drift    float64   `json:"drift"`   // of the bare handler between its two phases
-	Verdict  string    `json:"verdict"` // pass, missed or excluded
+	Drift    float64   `json:"drift"`     // of the bare handler between its two phases
+	CPUShare float64   `json:"cpu_share"` // the same share by CPU time, clients included; it holds where the machine is disturbed
+	Verdict  string    `json:"verdict"`   // pass, missed or excluded
 	Samples  []float64 `json:"samples"`
 	BareEach []float64 `json:"bare_samples"`
 	Reports  []Report  `json:"reports"`
@@ -78,10 +79,11 @@ func Gate(ctx context.Context, c GateConfig) (GateReport, error) {
 }
 
 func (f *Floor) measure(ctx context.Context, c GateConfig, path string) error {
-	before, err := bareRates(ctx, c, path)
+	before, cheap, err := bareRates(ctx, c, path)
 	if err != nil {
 		return err
 	}
+	var dear []float64
 	for range 2 {
 		r, err := Issue(ctx, IssueConfig{Program: c.Program, Scenario: f.Scenario, Clients: c.Clients, Duration: c.Duration, Warmup: c.Warmup, Dir: c.Dir, Log: c.Log})
 		if err != nil || ctx.Err() != nil {
@@ -89,12 +91,16 @@ func (f *Floor) measure(ctx context.Context, c GateConfig, path string) error {
 		}
 		f.Reports = append(f.Reports, r)
 		f.Samples = append(f.Samples, r.Rate.Samples...)
+		dear = append(dear, r.Server.PerRequest+r.Client.PerRequest)
 	}
-	after, err := bareRates(ctx, c, path)
+	after, cheapAfter, err := bareRates(ctx, c, path)
 	if err != nil {
 		return err
 	}
 	f.judge(before, after)
+	if total := dear[0] + dear[1]; total > 0 {
+		f.CPUShare = (cheap + cheapAfter) / total
+	}
 	return nil
 }
 
@@ -115,23 +121,24 @@ func (f *Floor) judge(before, after []float64) {
 	}
 }
 
-func bareRates(ctx context.Context, c GateConfig, path string) ([]float64, error) {
+// bareRates measures one phase of the bare handler: its samples, and the CPU microseconds of both sides for each answer.
+func bareRates(ctx context.Context, c GateConfig, path string) (rates []float64, micros float64, err error) {
 	dir, remove, err := scratch(c.Dir, "chancery-bare")
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer remove()
 	b, err := newBench(LimitConfig{Program: c.Program, Duration: c.Duration, Warmup: c.Warmup, Clients: c.Clients, Log: c.Log}, dir)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer b.child.stop(ctx)
 	c.Log("bare handler, %s", strings.TrimPrefix(path, "/"))
-	t := b.drive(ctx, path)
+	t, micros := b.drive(ctx, path)
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return t.rates(), t.sound()
+	return t.rates(), micros, t.sound()
 }
 
 // Failed gives the floors that were missed or could not be judged, and what a run lost, or nil.
@@ -151,13 +158,13 @@ func (r GateReport) Failed() error {
 // Write writes the floors for people.
 func (r GateReport) Write(w io.Writer) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "FIGURE\tSCENARIO\tRATE\tBARE HANDLER\tSHARE\tWANTED\tDRIFT\tP99\tVERDICT")
+	fmt.Fprintln(table, "FIGURE\tSCENARIO\tRATE\tBARE HANDLER\tSHARE\tWANTED\tBY CPU\tDRIFT\tP99\tVERDICT")
 	for _, f := range r.Floors {
 		p99 := 0.0
 		for _, each := range f.Reports {
 			p99 = max(p99, each.Latency.P99)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s/s\t%s/s\t%.0f %%\t%.0f %%\t%.1f %%\t%.1f ms\t%s\n", f.Figure, f.Scenario, thousands(f.Rate), thousands(f.Bare), 100*f.Share, 100*f.Wanted, 100*f.Drift, p99, f.Verdict)
+		fmt.Fprintf(table, "%s\t%s\t%s/s\t%s/s\t%.0f %%\t%.0f %%\t%.0f %%\t%.1f %%\t%.1f ms\t%s\n", f.Figure, f.Scenario, thousands(f.Rate), thousands(f.Bare), 100*f.Share, 100*f.Wanted, 100*f.CPUShare, 100*f.Drift, p99, f.Verdict)
 	}
 	_ = table.Flush()
 	fmt.Fprintln(w)

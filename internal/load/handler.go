@@ -35,7 +35,7 @@ func (r *LimitReport) measureHandlers(ctx context.Context, c LimitConfig, dir st
 		{"bare_one_time", bare.OneTime, "bare handler: one-time token"},
 	} {
 		c.Log("%s", v.work)
-		t := b.drive(ctx, v.path)
+		t, _ := b.drive(ctx, v.path)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -139,10 +139,11 @@ func newOrders(n int) ([]order, error) {
 	})
 }
 
-// drive runs the clients against one of the handler's routes.
-func (b *bench) drive(ctx context.Context, path string) *tally {
+// drive runs the clients against one of the handler's routes. micros is the CPU time of both sides for a certificate.
+func (b *bench) drive(ctx context.Context, path string) (t *tally, micros float64) {
+	m := &meter{pid: b.child.cmd.Process.Pid}
 	turns := make([]int, b.config.Clients)
-	l := &loop{address: b.hello.Address, tls: b.tls, clients: b.config.Clients, warmup: b.config.Warmup, duration: b.config.Duration}
+	l := &loop{address: b.hello.Address, tls: b.tls, clients: b.config.Clients, warmup: b.config.Warmup, duration: b.config.Duration, begin: m.begin, end: m.end}
 	l.scenario = scenario{
 		path: path,
 		next: func(client int) (job, error) {
@@ -160,5 +161,7 @@ func (b *bench) drive(ctx context.Context, path string) *tally {
 			return err
 		},
 	}
-	return l.run(ctx)
+	t = l.run(ctx)
+	server, client := m.usage(int(t.latency.TotalCount()))
+	return t, server.PerRequest + client.PerRequest
 }
