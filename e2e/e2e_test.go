@@ -44,6 +44,7 @@ func TestStories(t *testing.T) {
 			"within":    within,
 			"exits":     exits,
 			"shape":     shape,
+			"mode":      mode,
 		},
 	})
 }
@@ -146,6 +147,20 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	var exit *exec.ExitError
 	if err := ts.Exec(args[1], args[2:]...); !errors.As(err, &exit) || strconv.Itoa(exit.ExitCode()) != args[0] {
 		ts.Fatalf("%s: %v; want exit code %s", strings.Join(args[1:], " "), err, args[0])
+	}
+}
+
+// mode checks the permissions of files: mode 600 FILE...
+func mode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: mode OCTAL FILE...")
+	}
+	for _, name := range args[1:] {
+		info, err := os.Stat(ts.MkAbs(name))
+		ts.Check(err)
+		if got := strconv.FormatUint(uint64(info.Mode().Perm()), 8); got != args[0] {
+			ts.Fatalf("%s has the mode %s, want %s", name, got, args[0])
+		}
 	}
 }
 

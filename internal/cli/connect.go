@@ -67,7 +67,13 @@ func (t *terminal) connectSocket() (*client.Client, error) {
 	if _, err := os.Stat(c.SocketPath()); err != nil {
 		return nil, errNotRunning(t.data)
 	}
-	return client.New(client.Config{Socket: c.SocketPath()})
+	config := client.Config{Socket: c.SocketPath()}
+	if t.token != "" { // the person at the machine calls as somebody else
+		if config.Token, err = t.apiToken(); err != nil {
+			return nil, err
+		}
+	}
+	return client.New(config)
 }
 
 func errNotRunning(data string) error {

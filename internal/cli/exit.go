@@ -5,8 +5,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
+	"io/fs"
 	"net/http"
+	"net/url"
 
 	"chancery/agentcert"
 	"chancery/client"
@@ -60,21 +61,23 @@ func explain(err error) (text, hint string, code int) {
 	if f, ok := fault.As(err); ok {
 		return f.Text, f.Hint, exitOfKind(f.Kind)
 	}
-	return explainTransport(err)
+	return explainOutside(err)
 }
 
-// explainTransport explains why no answer came.
-func explainTransport(err error) (text, hint string, code int) {
+// explainOutside explains what failed outside of this program: no answer came, or a file is not there.
+func explainOutside(err error) (text, hint string, code int) {
 	var foreign x509.UnknownAuthorityError
 	var host x509.HostnameError
-	var network net.Error
+	var call *url.Error
 	switch {
 	case errors.As(err, &foreign):
 		return "the server's certificate does not lead to a root that is trusted here: " + err.Error(), "--root FILE names the root to trust; `chancery trust install` makes this machine trust it", exitDenied
 	case errors.As(err, &host):
 		return err.Error(), "call the server by a name in its certificate, or add the name to name.hosts there", exitDenied
-	case errors.As(err, &network):
+	case errors.As(err, &call):
 		return err.Error(), "is the server running, and is its address right? `chancery doctor` looks on its machine", exitUnavailable
+	case errors.Is(err, fs.ErrNotExist):
+		return err.Error(), "", exitNotFound
 	}
 	return err.Error(), "", exitFailed
 }

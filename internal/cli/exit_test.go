@@ -5,8 +5,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
+	"io/fs"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -46,7 +47,8 @@ func TestExitCodesStay(t *testing.T) {
 		{answered(http.StatusConflict), 6},
 		{answered(http.StatusServiceUnavailable), 7},
 		{answered(http.StatusInternalServerError), 1},
-		{&net.OpError{Op: "dial", Err: errors.New("connection refused")}, 7},
+		{&url.Error{Op: "Get", Err: errors.New("connection refused")}, 7},
+		{&fs.PathError{Op: "open", Err: fs.ErrNotExist}, 5},
 		{x509.UnknownAuthorityError{}, 4},
 		{context.Canceled, 130},
 	} {

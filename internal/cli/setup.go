@@ -27,7 +27,7 @@ func (t *terminal) setup() *cobra.Command {
 			return t.handOver(made, out)
 		}),
 	}
-	c.Flags().StringVar(&name, "name", personName(), "login name of the administrator")
+	c.Flags().StringVar(&name, "name", "admin", "login name of the administrator")
 	c.Flags().StringVar(&code, "code-file", "", "file with the setup code; - for standard input")
 	tokenOut(c, &out)
 	return c

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -126,7 +127,7 @@ func parseSet(texts []string, validate func(capability.Capability) error) (capab
 			err = validate(c)
 		}
 		if err != nil {
-			return nil, invalidTerms("%.100q: %v", text, err)
+			return nil, invalidTerms("%.100q: %s", text, plain(err))
 		}
 		set = append(set, c)
 	}
@@ -161,9 +162,18 @@ func (r *Registry) ownPrincipal(ctx context.Context, person string) (*Principal,
 		WithHint("`chancery user certify` issues one with grants")
 }
 
+// plain gives what a capability's refusal says, without its code.
+func plain(err error) string {
+	var refusal *capability.Refusal
+	if errors.As(err, &refusal) {
+		return refusal.Text
+	}
+	return err.Error()
+}
+
 func withinGrants(p *Principal, representative bool, wanted capability.Set, agents int) error {
 	if err := capability.Set(p.Grants.Grants).Covers(wanted); err != nil {
-		return fault.New(fault.Denied, "capability_beyond_grant", "the person may not hand this on: %v", err)
+		return fault.New(fault.Denied, "capability_beyond_grant", "the person may not hand this on: %s", plain(err))
 	}
 	policy := p.Grants.Policy
 	if representative && (policy == nil || policy.AllowedMode != agentcert.Representative) {

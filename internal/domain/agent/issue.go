@@ -170,7 +170,7 @@ func (r *Registry) matches(ctx context.Context, aic *agentcert.AIC, p *Principal
 		return fault.New(fault.Denied, "mode_denied", "the delegation %s was approved for another mode", d.ID)
 	}
 	if err := d.Granted.Covers(aic.Capabilities); err != nil {
-		return fault.New(fault.Denied, "capability_beyond_grant", "delegation %s does not allow this: %v", d.ID, err)
+		return fault.New(fault.Denied, "capability_beyond_grant", "delegation %s does not allow this: %s", d.ID, plain(err))
 	}
 	if err := withinGrants(p, d.Representative, aic.Capabilities, 1); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"chancery/api"
+	"chancery/internal/base/fault"
 	"chancery/internal/base/who"
 	"chancery/internal/domain/agent"
 	"chancery/internal/edge/rest"
@@ -57,6 +58,15 @@ func self(ctx context.Context, person string) string {
 	return person
 }
 
+// answering gives who answers for what is made: person, or the caller itself.
+func answering(ctx context.Context, person string) (string, error) {
+	if person = self(ctx, person); person == "" {
+		return "", fault.New(fault.Invalid, "person_missing", "%s is not a person: say who answers for it", who.From(ctx).Kind).
+			WithHint("on the command line: --owner NAME for an agent, --person NAME for a delegation")
+	}
+	return person, nil
+}
+
 // listed gives whose things a list shows: a person's own unless the caller holds all.
 func listed(ctx context.Context, person string, all who.Permission) string {
 	if who.From(ctx).May(all) {
@@ -70,7 +80,11 @@ var tag = []string{"agents"}
 func (f face) registry(a *rest.API) {
 	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/agents", Permission: who.AgentOwn, Status: http.StatusCreated, Tags: tag, Summary: "Register an agent"},
 		func(ctx context.Context, in *body[api.NewAgent]) (*body[api.Agent], error) {
-			made, err := f.agents.Create(ctx, self(ctx, in.Body.Owner), in.Body.Name)
+			owner, err := answering(ctx, in.Body.Owner)
+			if err != nil {
+				return nil, err
+			}
+			made, err := f.agents.Create(ctx, owner, in.Body.Name)
 			return answer(f.agent(made), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/agents", Permission: who.AgentOwn, Tags: tag, Summary: "List agents"},

@@ -65,7 +65,11 @@ func (f face) delegations(a *rest.API) {
 	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/delegations", Permission: who.DelegationOwn, Status: http.StatusCreated, Tags: tag, Summary: "Approve a delegation",
 		Description: "What the agent may do, until when, how long each certificate may live, and for how many agents."},
 		func(ctx context.Context, in *body[api.NewDelegation]) (*body[api.Delegation], error) {
-			made, err := f.agents.Delegate(ctx, terms(ctx, in.Body))
+			person, err := answering(ctx, in.Body.Principal)
+			if err != nil {
+				return nil, err
+			}
+			made, err := f.agents.Delegate(ctx, terms(person, in.Body))
 			return answer(f.delegation(made), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/delegations", Permission: who.DelegationOwn, Tags: tag, Summary: "List delegations"},
@@ -84,9 +88,9 @@ func (f face) delegations(a *rest.API) {
 		})
 }
 
-func terms(ctx context.Context, in api.NewDelegation) agent.Terms {
+func terms(person string, in api.NewDelegation) agent.Terms {
 	return agent.Terms{
-		Principal: self(ctx, in.Principal), Name: in.Name, Capabilities: in.Capabilities, Constraints: in.Constraints, Representative: in.Representative,
+		Principal: person, Name: in.Name, Capabilities: in.Capabilities, Constraints: in.Constraints, Representative: in.Representative,
 		Standing: in.Standing, Until: in.Until, LifetimeSec: in.LifetimeSec, MaxAgents: max(in.MaxAgents, 1),
 	}
 }
