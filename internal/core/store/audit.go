@@ -3,6 +3,8 @@ package store
 import (
 	"crypto/sha256"
 	"encoding/binary"
+
+	"chancery/internal/core/store/internal/engine"
 )
 
 // A Line is one entry of the audit: who did what to what. Detail is a small JSON object or empty. Time and hash are
@@ -25,7 +27,7 @@ func (l Line) hash(at int64) [sha256.Size]byte {
 
 // digest hashes int64, string, []byte and nil values, each with its kind and length.
 func digest(values ...any) [sha256.Size]byte {
-	var b []byte
+	b := make([]byte, 0, engine.Size(values)+10*len(values))
 	for _, v := range values {
 		b = appendValue(b, v)
 	}

@@ -84,11 +84,20 @@ func (s *Store) gather(tx *Tx, src source, late bool) (next seal, err error) {
 	return next, nil
 }
 
-// cut gives a bound that leaves about sealRows rows above low, and never parts rows of one position.
+// cut gives a bound that leaves about sealRows rows above low, and never parts rows of one position. Where each row has
+// a position of its own, hardly any is left out, and counting rows would read them twice.
 func (s *Store) cut(tx *Tx, src source, low, bound int64) (int64, error) {
 	p := s.engine.Positions()
-	query := fmt.Sprintf("SELECT %s FROM %s WHERE %s AND %s ORDER BY %s LIMIT 1 OFFSET %d", p.Select, src.table, p.After, p.UpTo, p.Column, sealRows-1)
-	_, err := tx.One([]any{&bound}, query, low, bound)
+	query := fmt.Sprintf("SELECT %s FROM %s WHERE %s AND %s ORDER BY %s LIMIT 1", p.Select, src.table, p.After, p.UpTo, p.Column)
+	if near := low + sealRows; p.Unique && near < bound {
+		var first int64
+		if found, err := tx.One([]any{&first}, query, low, near); err != nil || found {
+			return near, err
+		}
+	} else if p.Unique {
+		return bound, nil
+	}
+	_, err := tx.One([]any{&bound}, fmt.Sprintf("%s OFFSET %d", query, sealRows-1), low, bound)
 	return bound, err
 }
 

@@ -120,10 +120,10 @@ func (l *load) frames(ctx context.Context) error {
 		case frameEnd:
 			return l.compare(ctx, payload, before)
 		default:
-			err = fmt.Errorf("a frame of kind %q", kind)
+			err = notABackup(fmt.Errorf("a frame of kind %q", kind))
 		}
 		if err != nil {
-			return notABackup(err)
+			return err
 		}
 	}
 }
@@ -131,15 +131,15 @@ func (l *load) frames(ctx context.Context) error {
 // table checks that a table of the backup is one that we have.
 func (l *load) table(payload []byte) (t backupTable, err error) {
 	if err := json.Unmarshal(payload, &t); err != nil || len(t.Columns) == 0 || len(t.Columns) != len(t.Kinds) {
-		return t, errors.New("a table without columns")
+		return t, notABackup(errors.New("a table without columns"))
 	}
 	have, ok := l.tables[t.Name]
 	if !ok {
-		return t, fmt.Errorf("the table %q is unknown here", t.Name)
+		return t, notABackup(fmt.Errorf("the table %q is unknown here", t.Name))
 	}
 	for i, name := range t.Columns {
 		if !slices.Contains(have.Columns, engine.Column{Name: name, Kind: t.Kinds[i]}) {
-			return t, fmt.Errorf("the column %q of %s is unknown here", name, t.Name)
+			return t, notABackup(fmt.Errorf("the column %q of %s is unknown here", name, t.Name))
 		}
 	}
 	return t, nil
@@ -148,26 +148,34 @@ func (l *load) table(payload []byte) (t backupTable, err error) {
 // load writes the rows of one frame, in transactions of bounded size.
 func (l *load) load(ctx context.Context, t backupTable, payload []byte) error {
 	if t.Name == "" {
-		return errors.New("rows without a table")
+		return notABackup(errors.New("rows without a table"))
 	}
 	for len(payload) > 0 {
-		var rows [][]any
-		start := len(payload)
-		for len(payload) > 0 && len(rows) < restoreRows && start-len(payload) < restoreBytes {
-			row := make([]any, len(t.Columns))
-			for i := range row {
-				var err error
-				if row[i], payload, err = takeValue(payload); err != nil {
-					return err
-				}
-			}
-			rows = append(rows, row)
+		rows, rest, err := takeRows(payload, len(t.Columns))
+		if err != nil {
+			return notABackup(err)
 		}
 		if err := l.insert(ctx, t, rows); err != nil {
-			return fmt.Errorf("table %s: %w", t.Name, err)
+			return fmt.Errorf("restoring table %s: %w", t.Name, err)
 		}
+		payload = rest
 	}
 	return nil
+}
+
+// takeRows takes as many rows as one transaction may write.
+func takeRows(payload []byte, columns int) (rows [][]any, rest []byte, err error) {
+	start := len(payload)
+	for len(payload) > 0 && len(rows) < restoreRows && start-len(payload) < restoreBytes {
+		row := make([]any, columns)
+		for i := range row {
+			if row[i], payload, err = takeValue(payload); err != nil {
+				return nil, nil, err
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows, payload, nil
 }
 
 func (l *load) insert(ctx context.Context, t backupTable, rows [][]any) error {

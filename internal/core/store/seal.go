@@ -107,7 +107,7 @@ func (s *Store) sealNext(ctx context.Context, src source, late bool) (more bool,
 	if err != nil || next.members == 0 {
 		return false, err
 	}
-	return next.members >= sealRows, s.append(ctx, next)
+	return next.members >= sealRows/2, s.append(ctx, next)
 }
 
 // append chains next to the latest seal.

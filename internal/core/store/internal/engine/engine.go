@@ -122,6 +122,7 @@ type Positions struct {
 	After  string        // condition: position > ?
 	UpTo   string        // condition: position <= ?
 	Bound  string        // query for the bound of a table, whose name replaces TABLE
+	Unique bool          // no two rows of a table share a position
 	Late   time.Duration // rows may still appear below the bound for so long; 0 for never
 }
 

@@ -170,7 +170,7 @@ func ScanKinds(s Scanner, columns []Column) ([]any, error) {
 	return row, nil
 }
 
-// asKind evens out what drivers return: text as string or bytes, copied where the driver may reuse it.
+// asKind evens out what drivers return, text as string or bytes. Scan into an any has copied it already.
 func asKind(v any, k Kind) (any, error) {
 	switch v := v.(type) {
 	case nil:
@@ -191,7 +191,7 @@ func asKind(v any, k Kind) (any, error) {
 		case Text:
 			return string(v), nil
 		case Bytes:
-			return slices.Clone(v), nil
+			return v, nil
 		}
 	}
 	return nil, fmt.Errorf("a %T where kind %d was declared", v, k)

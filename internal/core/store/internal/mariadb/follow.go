@@ -82,7 +82,7 @@ func (f *follower) Close() {}
 // Positions are numbers that are given out before the commit, so that rows may appear below others.
 func (e *Engine) Positions() engine.Positions {
 	return engine.Positions{
-		Column: "seq", Select: "seq", After: "seq > ?", UpTo: "seq <= ?",
+		Unique: true, Column: "seq", Select: "seq", After: "seq > ?", UpTo: "seq <= ?",
 		Bound: "SELECT COALESCE(MAX(seq), 0) FROM TABLE", Late: overlap,
 	}
 }

@@ -69,6 +69,7 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 		return nil, fmt.Errorf("choosing fdatasync: %w", err)
 	}
 	e := &Engine{Config: c}
+	e.sweep()
 	if err := e.connect(ctx); err != nil {
 		return nil, errors.Join(err, e.free())
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"modernc.org/sqlite"
 
@@ -16,11 +17,14 @@ import (
 // stepPages is how much of the file is copied between two transactions: 4 MB, a few milliseconds.
 const stepPages = 512
 
+// exportSuffix names the copy, with something random behind it.
+const exportSuffix = ".export-"
+
 // Export copies the file beside itself and runs fn on the copy. A reader on the file itself would keep the write-ahead
 // log from being folded in for as long as the export takes. The copy is made by the writer's own connection in small
 // steps between transactions, since SQLite carries that connection's changes over into the part that is copied already.
 func (e *Engine) Export(ctx context.Context, fn func(engine.Session, []engine.Table) error) (err error) {
-	path := e.Path + ".export-" + rand.Text()
+	path := e.Path + exportSuffix + rand.Text()
 	if err := touch(path); err != nil {
 		return err
 	}
@@ -45,6 +49,17 @@ func (e *Engine) Export(ctx context.Context, fn func(engine.Session, []engine.Ta
 		}
 		return fn(s, tables)
 	})
+}
+
+// sweep removes copies that an earlier process left when it was killed.
+func (e *Engine) sweep() {
+	left, err := filepath.Glob(e.Path + exportSuffix + "*")
+	for _, path := range left {
+		err = errors.Join(err, os.Remove(path))
+	}
+	if err != nil {
+		e.Log.Warn("removing left-over copies of the database", "error", err)
+	}
 }
 
 // Tables is engine.Engine's.

@@ -12,7 +12,7 @@ func (e *Engine) Follow(context.Context) (engine.Follower, error) { return nil, 
 // Positions are row ids: one writer gives them in commit order.
 func (e *Engine) Positions() engine.Positions {
 	return engine.Positions{
-		Column: "seq", Select: "seq", After: "seq > ?", UpTo: "seq <= ?",
+		Unique: true, Column: "seq", Select: "seq", After: "seq > ?", UpTo: "seq <= ?",
 		Bound: "SELECT COALESCE(MAX(seq), 0) FROM TABLE",
 	}
 }
