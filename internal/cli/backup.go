@@ -19,24 +19,17 @@ func (t *terminal) backup() *cobra.Command {
 		Use: "backup FILE", Short: "Write everything into a file, from one moment, while the server runs", Args: cobra.ExactArgs(1),
 		Long: "Private keys are in the file as they are stored, sealed; the passphrase that opens them is not. Keep a copy of the\npassphrase elsewhere: a backup without it brings back no key.",
 		RunE: t.remote(func(ctx context.Context, server *client.Client, args []string) error {
-			var size counter
+			passed := t.meter("Backup", 0)
 			err := replaceWith(args[0], 0o600, func(w io.Writer) error {
-				return server.Download(ctx, "/api/v1/backup", io.MultiWriter(w, &size))
+				return server.Download(ctx, "/api/v1/backup", io.MultiWriter(w, passed))
 			})
+			passed.end()
 			if err != nil {
 				return err
 			}
-			return t.show(map[string]any{"file": args[0], "bytes": size}, func() { t.say("Backup: %s, %d bytes", args[0], size) })
+			return t.show(map[string]any{"file": args[0], "bytes": passed.bytes}, func() { t.say("Backup: %s, %d bytes", args[0], passed.bytes) })
 		}),
 	}
-}
-
-// A counter counts what is written to it.
-type counter int64
-
-func (c *counter) Write(p []byte) (int, error) {
-	*c += counter(len(p))
-	return len(p), nil
 }
 
 func (t *terminal) restore() *cobra.Command {
@@ -72,7 +65,10 @@ func (t *terminal) restoreFrom(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := server.Restore(ctx, c, f, log); err != nil {
+	passed := t.meter("Restore", sizeOf(f))
+	err = server.Restore(ctx, c, io.TeeReader(f, passed), log)
+	passed.end()
+	if err != nil {
 		return err
 	}
 	_, missing := os.Stat(c.PassphrasePath())
@@ -83,4 +79,13 @@ func (t *terminal) restoreFrom(ctx context.Context, path string) error {
 			t.say("Put the passphrase that sealed its keys into %s before the server starts.", c.PassphrasePath())
 		}
 	})
+}
+
+// sizeOf gives the size of a file; 0 where it is not known.
+func sizeOf(f *os.File) int64 {
+	info, err := f.Stat()
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }

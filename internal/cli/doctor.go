@@ -196,8 +196,8 @@ func (d *examination) process(ctx context.Context) {
 func (d *examination) durability(ctx context.Context) {
 	health, err := d.health(ctx)
 	if err != nil {
-		_, hint, _ := explain(err)
-		d.say(problem, "database", hint, "%v", err)
+		c := explain(err)
+		d.say(problem, "database", c.Hint, "%s", c.Text)
 		return
 	}
 	d.say(ok, "database", "", "it answers; %d durability settings were checked", len(health.Settings))
@@ -259,7 +259,7 @@ func (d *examination) certificate(ctx context.Context, name, address string) {
 		d.say(problem, name, "look at the server's log, and at name.hosts", "%s: %v", address, err)
 		return
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	leaf := conn.(*tls.Conn).ConnectionState().PeerCertificates[0]
 	if left := time.Until(leaf.NotAfter); left < 24*time.Hour {
 		d.say(warning, name, "look at the server's log: it should have renewed it", "%s has a certificate that ends at %s", address, stamp(leaf.NotAfter))

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,55 +32,83 @@ const (
 // A usageError is a command line that does not say what to do.
 type usageError struct{ error }
 
-// report shows an error once, with its hint, and gives the exit code.
+// A complaint is an error as it is shown, and with --json the answer in its place.
+type complaint struct {
+	Text string `json:"error"`
+	Code string `json:"code,omitempty"` // `chancery explain CODE` says more
+	Hint string `json:"hint,omitempty"`
+	Exit int    `json:"exit"`
+}
+
+// report shows an error once, with what to do about it, and gives the exit code.
 func (t *terminal) report(err error) int {
 	if err == nil {
 		return exitOK
 	}
-	text, hint, code := explain(err)
-	fmt.Fprintf(t.err, "chancery: %s\n", text)
-	if hint != "" {
-		fmt.Fprintf(t.err, "hint: %s\n", hint)
+	c := explain(err)
+	if t.json {
+		encoder := json.NewEncoder(t.err)
+		encoder.SetEscapeHTML(false)
+		_ = encoder.Encode(c) // where this cannot be written, nothing can
+		return c.Exit
 	}
-	return code
+	fmt.Fprintf(t.err, "chancery: %s\n", c.Text)
+	if c.Hint != "" {
+		fmt.Fprintf(t.err, "hint: %s\n", c.Hint)
+	}
+	if c.Code != "" {
+		fmt.Fprintf(t.err, "more: chancery explain %s\n", c.Code)
+	}
+	return c.Exit
 }
 
-func explain(err error) (text, hint string, code int) {
+func explain(err error) complaint {
 	var usage usageError
 	var answered *client.Error
 	var refusal *agentcert.Refusal
 	switch {
 	case errors.Is(err, context.Canceled):
-		return "interrupted", "", exitInterrupted
+		return complaint{Text: "interrupted", Exit: exitInterrupted}
 	case errors.As(err, &usage):
-		return err.Error(), "`chancery help` lists the commands, `chancery COMMAND --help` explains one", exitUsage
+		return complaint{Text: err.Error(), Hint: "`chancery help` lists the commands, `chancery COMMAND --help` explains one", Exit: exitUsage}
 	case errors.As(err, &answered):
-		return answered.Error(), answered.Hint, exitOfStatus(answered.Status)
+		return explainAnswer(answered)
 	case errors.As(err, &refusal):
-		return refusal.Text, "", exitRefused
+		return complaint{Text: refusal.Text, Code: refusal.Code, Exit: exitRefused}
 	}
-	if f, ok := fault.As(err); ok {
-		return f.Text, f.Hint, exitOfKind(f.Kind)
+	if f, ok := fault.As(err); ok && f.Kind != fault.Internal {
+		return complaint{Text: f.Text, Code: f.Code, Hint: f.Hint, Exit: exitOfKind(f.Kind)}
 	}
 	return explainOutside(err)
 }
 
+func explainAnswer(e *client.Error) complaint {
+	c := complaint{Text: e.Error(), Code: e.Code, Hint: e.Hint, Exit: exitOfStatus(e.Status)}
+	if e.Code == "" && e.RequestID != "" {
+		c.Hint = "the server's log has it under the request " + e.RequestID
+	}
+	return c
+}
+
 // explainOutside explains what failed outside of this program: no answer came, or a file is not there.
-func explainOutside(err error) (text, hint string, code int) {
+func explainOutside(err error) complaint {
 	var foreign x509.UnknownAuthorityError
 	var host x509.HostnameError
 	var call *url.Error
 	switch {
 	case errors.As(err, &foreign):
-		return "the server's certificate does not lead to a root that is trusted here: " + err.Error(), "--root FILE names the root to trust; `chancery trust install` makes this machine trust it", exitDenied
+		return complaint{
+			Text: "the server's certificate does not lead to a root that is trusted here: " + err.Error(),
+			Hint: "--root FILE names the root to trust; `chancery trust install` makes this machine trust it", Exit: exitDenied,
+		}
 	case errors.As(err, &host):
-		return err.Error(), "call the server by a name in its certificate, or add the name to name.hosts there", exitDenied
+		return complaint{Text: err.Error(), Hint: "call the server by a name in its certificate, or add the name to name.hosts there", Exit: exitDenied}
 	case errors.As(err, &call):
-		return err.Error(), "is the server running, and is its address right? `chancery doctor` looks on its machine", exitUnavailable
+		return complaint{Text: err.Error(), Hint: "is the server running, and is its address right? `chancery doctor` looks on its machine", Exit: exitUnavailable}
 	case errors.Is(err, fs.ErrNotExist):
-		return err.Error(), "", exitNotFound
+		return complaint{Text: err.Error(), Exit: exitNotFound}
 	}
-	return err.Error(), "", exitFailed
+	return complaint{Text: err.Error(), Exit: exitFailed}
 }
 
 func exitOfStatus(status int) int {

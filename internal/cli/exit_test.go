@@ -71,7 +71,13 @@ func TestAnErrorIsShownOnceWithItsHint(t *testing.T) {
 	var said strings.Builder
 	terminal := &terminal{err: &said}
 	terminal.report(fmt.Errorf("doing x: %w", fault.New(fault.Denied, "x", "you may not").WithHint("ask").Because(errors.New("a private cause"))))
-	if want := "chancery: you may not\nhint: ask\n"; said.String() != want {
+	if want := "chancery: you may not\nhint: ask\nmore: chancery explain x\n"; said.String() != want {
 		t.Errorf("said %q, want %q", said.String(), want)
+	}
+	said.Reset()
+	terminal.json = true
+	terminal.report(fault.New(fault.Denied, "x", "you may not").WithHint("ask"))
+	if want := `{"error":"you may not","code":"x","hint":"ask","exit":4}` + "\n"; said.String() != want {
+		t.Errorf("in JSON said %q, want %q", said.String(), want)
 	}
 }

@@ -134,7 +134,7 @@ func replaceWith(path string, mode fs.FileMode, write func(io.Writer) error) err
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }() // after the rename there is nothing to remove
 	if err = write(f); err == nil {
 		err = f.Chmod(mode)
 	}

@@ -19,6 +19,7 @@ func (t *terminal) show(v any, text func()) error {
 		return nil
 	}
 	encoder := json.NewEncoder(t.out)
+	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(v)
 }
@@ -48,7 +49,7 @@ func (t *terminal) card(facts ...[2]string) {
 			fmt.Fprintf(w, "%s:\t%s\n", fact[0], fact[1])
 		}
 	}
-	w.Flush()
+	_ = w.Flush()
 }
 
 // stamp writes a time for people; the zero time as nothing.

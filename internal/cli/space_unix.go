@@ -10,5 +10,5 @@ func freeBytes(path string) (uint64, bool) {
 	if err := unix.Statfs(path, &s); err != nil {
 		return 0, false
 	}
-	return s.Bavail * uint64(s.Bsize), true //nolint:unconvert // its type differs between systems
+	return s.Bavail * uint64(s.Bsize), true
 }
