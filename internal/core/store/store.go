@@ -183,7 +183,8 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 
 // Append stores one row of h and returns when its outcome is committed and synced: the row is in, or a row with one of
 // its keys stood there already, or the guard refuses it. Rows of many callers share a statement and a commit. The row
-// has an int64, string, []byte or nil for each column of h and is not kept. Faults are those of Write.
+// has an int64, string, []byte or nil for each column of h, 1 MB at most; its bytes must not change afterwards. Faults
+// are those of Write.
 func (s *Store) Append(ctx context.Context, h *Hot, row []any) (Appended, error) {
 	if err := s.known(h); err != nil {
 		return Appended{}, err

@@ -28,7 +28,8 @@ type Engine interface {
 	// Tables gives the tables there are, in the order of their names.
 	Tables(session Session) ([]Table, error)
 	// Append stores one row of h, batched with the rows of other callers, and returns when the row's outcome is
-	// committed and synced. row has a value of the right kind for each column and is not kept.
+	// committed and synced. row has a value of the right kind for each column; its bytes
+	// do not change afterwards.
 	Append(ctx context.Context, h *Hot, row []any) (Appended, error)
 	// Settings reads the settings of the database, and what it stands on, that decide whether a commit lasts.
 	Settings(ctx context.Context) ([]Setting, error)

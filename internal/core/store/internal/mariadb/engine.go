@@ -147,7 +147,7 @@ var dialect = pool.Dialect{
 	Snapshot:  sql.LevelRepeatableRead,
 	Tables:    tables,
 	Unbound:   []string{"SET SESSION max_statement_time = 0", "SET SESSION net_write_timeout = 3600"},
-	Committed: func(err error) bool { return judge(err) == pool.Final },
+	NotDone:   func(err error) bool { return judge(err) == pool.Final },
 }
 
 // insertNew does not use INSERT IGNORE, which would also turn wrong values into other ones.

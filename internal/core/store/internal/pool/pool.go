@@ -46,8 +46,8 @@ type Dialect struct {
 	Explain   func(error) error                                                    // turns the server's refusals into faults; values are not in its text
 	Snapshot  sql.IsolationLevel                                                   // what gives a reader one consistent view
 	Tables    func(s engine.Session) ([]engine.Table, error)
-	Unbound   []string                         // statements that free a session from bounds on its statements
-	Committed func(commit error) (undone bool) // whether a failed COMMIT surely did not happen
+	Unbound   []string                // statements that free a session from bounds on its statements
+	NotDone   func(commit error) bool // whether a failed COMMIT surely did not happen
 }
 
 // Pool runs closures. Make it with its fields; call Init once.
@@ -153,7 +153,7 @@ func (p *Pool) commit(ctx context.Context, tx *sql.Tx) error {
 		return engine.Left(ctx)
 	}
 	err := tx.Commit()
-	if err == nil || p.Dialect.Committed(err) || p.Dialect.Judge(err) == Undone {
+	if err == nil || p.Dialect.NotDone(err) || p.Dialect.Judge(err) == Undone {
 		return err
 	}
 	return engine.Unknown.Because(err)

@@ -100,7 +100,7 @@ var dialect = pool.Dialect{
 	Snapshot:  sql.LevelRepeatableRead,
 	Tables:    tables,
 	Unbound:   []string{"SET statement_timeout = 0", "SET idle_in_transaction_session_timeout = 0"},
-	Committed: undone,
+	NotDone:   undone,
 }
 
 // bound remembers rewritten statements; the rooms have a fixed set of them.
