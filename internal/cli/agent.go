@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"net/url"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -44,8 +43,8 @@ func (t *terminal) agentCreate() *cobra.Command {
 
 func (t *terminal) showAgent(a api.Agent) error {
 	return t.show(a, func() {
-		t.card([2]string{"Agent", a.ID}, [2]string{"Name", a.Name}, [2]string{"Owner", a.Owner}, [2]string{"Delegation", a.Delegation},
-			[2]string{"Key hash", a.KeyHash}, [2]string{"State", stateOf(a)}, [2]string{"Created", stamp(a.CreatedAt)}, [2]string{"Enrolled", stamp(a.EnrolledAt)})
+		t.card("Agent", a.ID, "Name", a.Name, "Owner", a.Owner, "Delegation", a.Delegation,
+			"Key hash", a.KeyHash, "State", stateOf(a), "Created", stamp(a.CreatedAt), "Enrolled", stamp(a.EnrolledAt))
 	})
 }
 
@@ -126,14 +125,11 @@ func (t *terminal) agentInvite() *cobra.Command {
 			if err := server.Call(ctx, "POST", "/api/v1/agents/"+agent+"/invitations", api.InvitationRequest{Delegation: delegation}, &made); err != nil {
 				return err
 			}
-			if out != "" {
-				if err := os.WriteFile(out, []byte(made.Secret+"\n"), 0o600); err != nil {
-					return err
-				}
-				made.Secret = ""
+			if err := putAway(&made.Secret, out); err != nil {
+				return err
 			}
 			return t.show(made, func() {
-				t.card([2]string{"Enrolment token", made.Secret}, [2]string{"Enrolment token in", out}, [2]string{"Works once, until", stamp(made.Until)})
+				t.card("Enrolment token", made.Secret, "Enrolment token in", out, "Works once, until", stamp(made.Until))
 			})
 		}),
 	}

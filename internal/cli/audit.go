@@ -112,9 +112,9 @@ func (t *terminal) judge(v store.Verification) error {
 		SignedAt: v.SignedAt.UTC(), Head: hex.EncodeToString(v.Head), Faults: append([]string{}, v.Faults...),
 	}
 	err := t.show(report, func() {
-		t.card([2]string{"Seals", fmt.Sprint(v.Seals)}, [2]string{"Sealed rows", fmt.Sprint(v.Rows)}, [2]string{"Gone by rule", fmt.Sprint(v.Retired)},
-			[2]string{"Not sealed yet", tail(v.Unsealed)}, [2]string{"Signed up to seal", fmt.Sprint(v.Signed)}, [2]string{"Signed at", stamp(v.SignedAt)},
-			[2]string{"Head", report.Head})
+		t.card("Seals", fmt.Sprint(v.Seals), "Sealed rows", fmt.Sprint(v.Rows), "Gone by rule", fmt.Sprint(v.Retired),
+			"Not sealed yet", tail(v.Unsealed), "Signed up to seal", fmt.Sprint(v.Signed), "Signed at", stamp(v.SignedAt),
+			"Head", report.Head)
 		for _, f := range v.Faults {
 			t.say("WRONG  %s", f)
 		}

@@ -59,8 +59,8 @@ func (t *terminal) authorityShow() *cobra.Command {
 
 func (t *terminal) showAuthority(a api.Authority) error {
 	return t.show(a, func() {
-		t.card([2]string{"Authority", a.Name}, [2]string{"Below", a.Issuer}, [2]string{"Subject", a.Subject}, [2]string{"Key", a.KeyKind},
-			[2]string{"Status", a.Status}, [2]string{"Valid from", stamp(a.NotBefore)}, [2]string{"Valid until", stamp(a.NotAfter)})
+		t.card("Authority", a.Name, "Below", a.Issuer, "Subject", a.Subject, "Key", a.KeyKind,
+			"Status", a.Status, "Valid from", stamp(a.NotBefore), "Valid until", stamp(a.NotAfter))
 	})
 }
 

@@ -72,8 +72,8 @@ func (t *terminal) deliver(issued api.Issued, to pair, p12 container) error {
 		return nil
 	}
 	return t.show(issued, func() {
-		t.card([2]string{"Serial", issued.Serial}, [2]string{"Valid until", stamp(issued.NotAfter)}, [2]string{"Certificate", to.cert()},
-			[2]string{"Private key", presentFile(to.key())}, [2]string{"PKCS#12", p12.path})
+		t.card("Serial", issued.Serial, "Valid until", stamp(issued.NotAfter), "Certificate", to.cert(),
+			"Private key", presentFile(to.key()), "PKCS#12", p12.path)
 	})
 }
 
@@ -196,11 +196,11 @@ func (t *terminal) showCertificate() *cobra.Command {
 				return err
 			}
 			return t.show(c, func() {
-				t.card([2]string{"Serial", c.Serial}, [2]string{"Subject", c.Subject}, [2]string{"Names", strings.Join(c.Names, " ")},
-					[2]string{"Authority", c.Authority}, [2]string{"Profile", c.Profile}, [2]string{"Valid from", stamp(c.NotBefore)},
-					[2]string{"Valid until", stamp(c.NotAfter)}, [2]string{"Status", c.Status}, [2]string{"Revoked at", stamp(c.RevokedAt)},
-					[2]string{"Reason", c.Reason}, [2]string{"Because of", c.RevokedBy}, [2]string{"Owner", c.Owner}, [2]string{"Agent", c.Agent},
-					[2]string{"Delegation", c.Delegation}, [2]string{"Principal", c.Principal}, [2]string{"Key hash", c.KeyHash})
+				t.card("Serial", c.Serial, "Subject", c.Subject, "Names", strings.Join(c.Names, " "),
+					"Authority", c.Authority, "Profile", c.Profile, "Valid from", stamp(c.NotBefore),
+					"Valid until", stamp(c.NotAfter), "Status", c.Status, "Revoked at", stamp(c.RevokedAt),
+					"Reason", c.Reason, "Because of", c.RevokedBy, "Owner", c.Owner, "Agent", c.Agent,
+					"Delegation", c.Delegation, "Principal", c.Principal, "Key hash", c.KeyHash)
 				fmt.Fprint(t.out, c.PEM)
 			})
 		}),
@@ -256,8 +256,8 @@ func (t *terminal) showCRL(list *x509.RevocationList) error {
 		rows = append(rows, []string{serial, stamp(e.RevocationTime), fmt.Sprint(e.ReasonCode)})
 	}
 	return t.show(answer, func() {
-		t.card([2]string{"Issuer", answer.Issuer}, [2]string{"Number", answer.Number}, [2]string{"Next update", stamp(answer.NextUpdate)},
-			[2]string{"Revoked", fmt.Sprint(len(rows))})
+		t.card("Issuer", answer.Issuer, "Number", answer.Number, "Next update", stamp(answer.NextUpdate),
+			"Revoked", fmt.Sprint(len(rows)))
 		if len(rows) > 0 {
 			t.table([]string{"serial", "revoked at", "reason"}, rows)
 		}

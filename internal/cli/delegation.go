@@ -58,11 +58,11 @@ func (t *terminal) delegationApprove() *cobra.Command {
 
 func (t *terminal) showDelegation(d api.Delegation) error {
 	return t.show(d, func() {
-		t.card([2]string{"Delegation", d.ID}, [2]string{"Name", d.Name}, [2]string{"Person", d.Principal},
-			[2]string{"May", strings.Join(d.Capabilities, " ")}, [2]string{"Only if", strings.Join(d.Constraints, " ")},
-			[2]string{"Signed by", signer(d)}, [2]string{"Until", stamp(d.Until)},
-			[2]string{"Each certificate", conf.Duration(time.Duration(d.LifetimeSec) * time.Second).String()},
-			[2]string{"Agents", fmt.Sprint(d.MaxAgents)}, [2]string{"State", standing(d)})
+		t.card("Delegation", d.ID, "Name", d.Name, "Person", d.Principal,
+			"May", strings.Join(d.Capabilities, " "), "Only if", strings.Join(d.Constraints, " "),
+			"Signed by", signer(d), "Until", stamp(d.Until),
+			"Each certificate", conf.Duration(time.Duration(d.LifetimeSec)*time.Second).String(),
+			"Agents", fmt.Sprint(d.MaxAgents), "State", standing(d))
 	})
 }
 

@@ -57,12 +57,12 @@ func (t *terminal) welcome(enrolled api.Enrolled, to pair) error {
 		}
 	}
 	return t.show(enrolled, func() {
-		t.card([2]string{"Agent", enrolled.Agent.ID}, [2]string{"Name", enrolled.Agent.Name}, [2]string{"Delegation", enrolled.Agent.Delegation})
+		t.card("Agent", enrolled.Agent.ID, "Name", enrolled.Agent.Name, "Delegation", enrolled.Agent.Delegation)
 		if first == nil {
 			t.say("The person signs each certificate: chancery agent issue %s", enrolled.Agent.ID)
 			return
 		}
-		t.card([2]string{"Serial", first.Serial}, [2]string{"Valid until", stamp(first.NotAfter)}, [2]string{"Certificate", to.cert()}, [2]string{"Private key", presentFile(to.key())})
+		t.card("Serial", first.Serial, "Valid until", stamp(first.NotAfter), "Certificate", to.cert(), "Private key", presentFile(to.key()))
 	})
 }
 
@@ -96,7 +96,7 @@ func (t *terminal) agentRenew() *cobra.Command {
 
 func (t *terminal) announce(issued api.Issued, at pair) error {
 	return t.show(issued, func() {
-		t.card([2]string{"Serial", issued.Serial}, [2]string{"Valid until", stamp(issued.NotAfter)}, [2]string{"Certificate", at.cert()})
+		t.card("Serial", issued.Serial, "Valid until", stamp(issued.NotAfter), "Certificate", at.cert())
 	})
 }
 

@@ -77,8 +77,15 @@ func keyAt(path string, kind key.Kind) (crypto.Signer, error) {
 // A pair is the two files of a subject: NAME.key with its private key and NAME.pem with its certificate and chain.
 type pair string
 
-func (p pair) key() string  { return string(p) + ".key" }
-func (p pair) cert() string { return string(p) + ".pem" }
+func (p pair) key() string  { return p.file(".key") }
+func (p pair) cert() string { return p.file(".pem") }
+
+func (p pair) file(ending string) string {
+	if p == "" {
+		return ""
+	}
+	return string(p) + ending
+}
 
 // request gives a certificate request in PEM: the one in the file csr, or a new one with the key of the pair, which is
 // made if it is not there.
@@ -161,6 +168,18 @@ func readSecret(path string) ([]byte, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(f, secretBytesMax))
 	return bytes.TrimSpace(text), err
+}
+
+// putAway writes a secret into a file for this user alone, where one is named, and forgets it.
+func putAway(secret *string, path string) error {
+	if path == "" {
+		return nil
+	}
+	if err := replace(path, []byte(*secret+"\n"), 0o600); err != nil {
+		return err
+	}
+	*secret = ""
+	return nil
 }
 
 // secret finds a secret where a command line does not show it to everybody: in a file, in the environment, or by

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -41,12 +42,12 @@ func (t *terminal) table(head []string, rows [][]string) {
 	_ = w.Flush() // the terminal is gone, then; there is nobody to tell
 }
 
-// card writes what is known of one thing, a line for each fact that there is.
-func (t *terminal) card(facts ...[2]string) {
+// card writes what is known of one thing: names and values in turn, a line for each value that there is.
+func (t *terminal) card(facts ...string) {
 	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
-	for _, fact := range facts {
-		if fact[1] != "" {
-			fmt.Fprintf(w, "%s:\t%s\n", fact[0], fact[1])
+	for pair := range slices.Chunk(facts, 2) {
+		if pair[1] != "" {
+			fmt.Fprintf(w, "%s:\t%s\n", pair[0], pair[1])
 		}
 	}
 	_ = w.Flush()

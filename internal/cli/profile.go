@@ -71,11 +71,11 @@ func (t *terminal) showProfile(p ca.Profile) error {
 		kinds[i] = string(k)
 	}
 	return t.show(p, func() {
-		t.card([2]string{"Profile", p.Name}, [2]string{"For", p.Description}, [2]string{"Key usage", strings.Join(p.KeyUsages, " ")},
-			[2]string{"Extended key usage", strings.Join(p.ExtKeyUsages, " ")}, [2]string{"Policies", strings.Join(p.Policies, " ")},
-			[2]string{"Keys", strings.Join(kinds, " ")}, [2]string{"Names", fmt.Sprintf("%d to %d: %s", p.NamesMin, p.NamesMax, strings.Join(p.NameKinds, " "))},
-			[2]string{"Permitted names", strings.Join(p.PermittedNames, " ")}, [2]string{"Excluded names", strings.Join(p.ExcludedNames, " ")},
-			[2]string{"Common name", p.CommonName}, [2]string{"Valid", inDays(p.LifetimeSec)}, [2]string{"At most", inDays(p.LifetimeMaxSec)})
+		t.card("Profile", p.Name, "For", p.Description, "Key usage", strings.Join(p.KeyUsages, " "),
+			"Extended key usage", strings.Join(p.ExtKeyUsages, " "), "Policies", strings.Join(p.Policies, " "),
+			"Keys", strings.Join(kinds, " "), "Names", fmt.Sprintf("%d to %d: %s", p.NamesMin, p.NamesMax, strings.Join(p.NameKinds, " ")),
+			"Permitted names", strings.Join(p.PermittedNames, " "), "Excluded names", strings.Join(p.ExcludedNames, " "),
+			"Common name", p.CommonName, "Valid", inDays(p.LifetimeSec), "At most", inDays(p.LifetimeMaxSec))
 	})
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -39,15 +38,12 @@ func tokenOut(c *cobra.Command, out *string) {
 
 // handOver gives a secret token to the person, once.
 func (t *terminal) handOver(made api.Token, out string) error {
-	if out != "" {
-		if err := os.WriteFile(out, []byte(made.Secret+"\n"), 0o600); err != nil {
-			return err
-		}
-		made.Secret = ""
+	if err := putAway(&made.Secret, out); err != nil {
+		return err
 	}
 	return t.show(made, func() {
-		t.card([2]string{"Token", made.ID}, [2]string{"Account", made.Account}, [2]string{"Valid until", stamp(made.Until)},
-			[2]string{"Secret", made.Secret}, [2]string{"Secret in", out})
+		t.card("Token", made.ID, "Account", made.Account, "Valid until", stamp(made.Until),
+			"Secret", made.Secret, "Secret in", out)
 		t.say("It is shown this once. Use it with --token-file or CHANCERY_TOKEN.")
 	})
 }

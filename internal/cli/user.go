@@ -56,9 +56,9 @@ func (t *terminal) userAdd() *cobra.Command {
 
 func (t *terminal) showAccount(a api.Account) error {
 	return t.show(a, func() {
-		t.card([2]string{"Account", a.ID}, [2]string{"Name", a.Name}, [2]string{"Display", a.Display}, [2]string{"Kind", a.Kind},
-			[2]string{"Roles", strings.Join(a.Roles, " ")}, [2]string{"Authorities", strings.Join(a.Authorities, " ")},
-			[2]string{"State", enabled(a)}, [2]string{"Created", stamp(a.CreatedAt)})
+		t.card("Account", a.ID, "Name", a.Name, "Display", a.Display, "Kind", a.Kind,
+			"Roles", strings.Join(a.Roles, " "), "Authorities", strings.Join(a.Authorities, " "),
+			"State", enabled(a), "Created", stamp(a.CreatedAt))
 	})
 }
 
