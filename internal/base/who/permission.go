@@ -12,11 +12,13 @@ const (
 	CertificateRead   Permission = "certificate:read"
 	CertificateRevoke Permission = "certificate:revoke"
 	CertificateRenew  Permission = "certificate:renew" // by the key that the certificate certifies
-	AgentManage       Permission = "agent:manage"      // any agent
+	AgentManage       Permission = "agent:manage"      // anybody's agents, and what people may hand on
+	AgentRead         Permission = "agent:read"        // anybody's agents and delegations
+	AgentStop         Permission = "agent:stop"        // end anybody's agents and delegations
 	AgentOwn          Permission = "agent:own"         // agents that the caller answers for
 	AgentIssue        Permission = "agent:issue"       // hand in signed delegation authorizations, for any person
 	AgentSelf         Permission = "agent:self"        // an agent about itself
-	DelegationManage  Permission = "delegation:manage" // anybody's delegations
+	DelegationManage  Permission = "delegation:manage" // approve in anybody's name
 	DelegationOwn     Permission = "delegation:own"    // the caller's own delegations
 	AuthorityManage   Permission = "authority:manage"
 	AuthorityRead     Permission = "authority:read"
@@ -34,9 +36,9 @@ const (
 // Permissions lists all permissions but Public, in a fixed order.
 func Permissions() []Permission {
 	return []Permission{
-		CertificateIssue, CertificateRead, CertificateRevoke, CertificateRenew, AgentManage, AgentOwn, AgentIssue, AgentSelf,
-		DelegationManage, DelegationOwn, AuthorityManage, AuthorityRead, ProfileManage, AccountManage, AccountRead,
-		TokenManage, TokenOwn, AuditRead, BackupWrite, ConfigRead, HealthRead,
+		CertificateIssue, CertificateRead, CertificateRevoke, CertificateRenew, AgentManage, AgentRead, AgentStop, AgentOwn,
+		AgentIssue, AgentSelf, DelegationManage, DelegationOwn, AuthorityManage, AuthorityRead, ProfileManage, AccountManage,
+		AccountRead, TokenManage, TokenOwn, AuditRead, BackupWrite, ConfigRead, HealthRead,
 	}
 }
 

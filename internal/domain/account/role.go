@@ -12,7 +12,7 @@ type Role string
 
 // The roles.
 const (
-	Administrator Role = "administrator" // lets people in; can give itself every other role, in the audit's sight
+	Administrator Role = "administrator" // lets people in and says what they may hand on; can give itself every other role, in the audit's sight
 	Operator      Role = "operator"      // runs authorities and profiles
 	Issuer        Role = "issuer"        // issues and renews, for machines and as registration desk of agents
 	Revoker       Role = "revoker"       // ends certificates, agents and delegations
@@ -32,7 +32,7 @@ func (r Role) Permissions() who.Set {
 	case Administrator:
 		return who.Set{
 			who.AccountManage, who.AccountRead, who.TokenManage, who.TokenOwn, who.AuditRead, who.ConfigRead, who.HealthRead,
-			who.AuthorityRead, who.CertificateRead,
+			who.AuthorityRead, who.CertificateRead, who.AgentManage, who.AgentRead, who.AgentStop, who.DelegationManage,
 		}
 	case Operator:
 		return who.Set{
@@ -42,9 +42,9 @@ func (r Role) Permissions() who.Set {
 	case Issuer:
 		return who.Set{who.CertificateIssue, who.CertificateRenew, who.CertificateRead, who.AuthorityRead, who.AgentIssue}
 	case Revoker:
-		return who.Set{who.CertificateRevoke, who.CertificateRead, who.AuthorityRead, who.AgentManage, who.DelegationManage}
+		return who.Set{who.CertificateRevoke, who.CertificateRead, who.AuthorityRead, who.AgentRead, who.AgentStop}
 	case Auditor:
-		return who.Set{who.AuditRead, who.AccountRead, who.AuthorityRead, who.CertificateRead, who.ConfigRead, who.HealthRead}
+		return who.Set{who.AuditRead, who.AccountRead, who.AuthorityRead, who.CertificateRead, who.AgentRead, who.ConfigRead, who.HealthRead}
 	case Reader:
 		return who.Set{who.CertificateRead, who.AuthorityRead}
 	case Self:

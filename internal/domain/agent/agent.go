@@ -190,14 +190,14 @@ func fromMillis(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// Agent gives one agent to its owner or to whoever manages agents. Anybody else gets NotFound, as for one that does
+// Agent gives one agent to its owner or to whoever may read agents. Anybody else gets NotFound, as for one that does
 // not exist.
 func (r *Registry) Agent(ctx context.Context, id string) (Agent, error) {
 	a, found, err := r.agents.Get(ctx, id)
 	if err != nil {
 		return Agent{}, err
 	}
-	if !found || mayActFor(ctx, a.Owner, who.AgentManage, who.AgentOwn) != nil {
+	if !found || mayActFor(ctx, a.Owner, who.AgentRead, who.AgentOwn) != nil {
 		return Agent{}, fault.New(fault.NotFound, "agent_unknown", "there is no agent %.40q that you may see", id)
 	}
 	return a, nil

@@ -435,6 +435,56 @@ func TestDelegateRefuses(t *testing.T) {
 	}
 }
 
+// TestRightsOverOthers holds a caller with one permission to just what that permission is for.
+func TestRightsOverOthers(t *testing.T) {
+	w := newWorld(t, true)
+	csr := w.request(newKey(t))
+	foreign := func(permissions ...who.Permission) context.Context {
+		return who.With(t.Context(), who.Caller{Kind: who.Person, ID: "per_other", Permissions: permissions})
+	}
+	acts := map[string]func(context.Context) error{
+		"read agent":       func(ctx context.Context) error { _, err := w.Agent(ctx, w.agent.ID); return err },
+		"list agents":      func(ctx context.Context) error { _, err := w.Agents(ctx, "", "", 10); return err },
+		"read delegation":  func(ctx context.Context) error { _, err := w.Delegation(ctx, w.delegation.ID); return err },
+		"list delegations": func(ctx context.Context) error { _, err := w.Delegations(ctx, w.person, "", 10); return err },
+		"list principals":  func(ctx context.Context) error { _, err := w.Principals(ctx, w.person); return err },
+		"create agent":     func(ctx context.Context) error { _, err := w.Create(ctx, w.person, rand.Text()); return err },
+		"invite":           func(ctx context.Context) error { _, err := w.Invite(ctx, w.agent.ID, w.delegation.ID); return err },
+		"certify": func(ctx context.Context) error {
+			_, err := w.Certify(ctx, agent.PrincipalTerms{Person: w.person, Grants: caps(t, "mail:*")}, csr)
+			return err
+		},
+		"delegate":    func(ctx context.Context) error { _, err := w.Delegate(ctx, w.terms(false)); return err },
+		"stop person": func(ctx context.Context) error { return w.Stop(ctx, id.New(id.Person, w.clock)) },
+		"stop agent":  func(ctx context.Context) error { return w.Stop(ctx, id.New(id.Agent, w.clock)) },
+	}
+	reads := []string{"read agent", "list agents", "read delegation", "list delegations", "list principals"}
+	for _, c := range []struct {
+		caller context.Context
+		may    []string
+	}{
+		{foreign(), nil},
+		{foreign(who.AgentOwn, who.DelegationOwn), nil},
+		{foreign(who.AgentRead), reads},
+		{foreign(who.AgentStop), []string{"stop person"}},
+		{foreign(who.AgentManage), []string{"create agent", "certify"}},
+		{foreign(who.AgentManage, who.AgentRead), append([]string{"create agent", "certify", "invite"}, reads...)},
+		{foreign(who.DelegationManage), []string{"delegate"}},
+		{who.With(t.Context(), who.Caller{Kind: who.Agent, ID: w.agent.ID, Owner: w.person, Permissions: who.Permissions()}), nil},
+		{who.With(t.Context(), who.Caller{Kind: who.Service, ID: w.person, Permissions: who.Set{who.AgentOwn, who.DelegationOwn}}), nil},
+	} {
+		for name, act := range acts {
+			err := act(c.caller)
+			if may := slices.Contains(c.may, name); may != (err == nil) {
+				t.Errorf("%s with %v: %v", name, who.From(c.caller).Permissions, err)
+			}
+			if kind := fault.KindOf(err); err != nil && kind != fault.Denied && kind != fault.NotFound {
+				t.Errorf("%s with %v is refused as %v", name, who.From(c.caller).Permissions, err)
+			}
+		}
+	}
+}
+
 func TestAgentCallsWithWhatItsDelegationAndOwnerAllow(t *testing.T) {
 	w := newWorld(t, true)
 	w.clock = w.clock.Add(time.Second)

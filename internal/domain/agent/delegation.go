@@ -72,7 +72,7 @@ func (r *Registry) Delegate(ctx context.Context, terms Terms) (Delegation, error
 			return Delegation{}, err
 		}
 	}
-	return d, r.db.Write(ctx, func(tx *store.Tx) error {
+	err := r.db.Write(ctx, func(tx *store.Tx) error {
 		d.CreatedAt = fromMillis(tx.Now())
 		if _, err := tx.Exec("INSERT INTO delegation ("+delegationColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 			d.ID, d.Principal, d.Name, d.canonical(), d.Hash, d.Proof, d.Until.UnixMilli(), tx.Now()); err != nil {
@@ -80,6 +80,7 @@ func (r *Registry) Delegate(ctx context.Context, terms Terms) (Delegation, error
 		}
 		return record(ctx, tx, "delegation", d.ID, "delegation.approve")
 	})
+	return d, err
 }
 
 func proof(c who.Caller) string { return fmt.Sprintf("%s %s", c.Kind, c.Credential) }
@@ -230,13 +231,13 @@ func (d *Delegation) decode(terms []byte, created int64) error {
 	return nil
 }
 
-// Delegation gives one delegation to its principal or to whoever manages delegations.
+// Delegation gives one delegation to its principal or to whoever may read agents.
 func (r *Registry) Delegation(ctx context.Context, id string) (Delegation, error) {
 	d, found, err := r.delegations.Get(ctx, id)
 	if err != nil {
 		return Delegation{}, err
 	}
-	if !found || mayActFor(ctx, d.Principal, who.DelegationManage, who.DelegationOwn) != nil {
+	if !found || mayActFor(ctx, d.Principal, who.AgentRead, who.DelegationOwn) != nil {
 		return Delegation{}, fault.New(fault.NotFound, "delegation_unknown", "there is no delegation %.40q that you may see", id)
 	}
 	return d, nil

@@ -49,8 +49,7 @@ func record(ctx context.Context, tx *store.Tx, topic, key, action string) error 
 	if err := tx.Publish(store.Change{Topic: topic, Key: key}); err != nil {
 		return err
 	}
-	caller := who.From(ctx)
-	return tx.Audit(store.Line{Actor: caller.ID, Action: action, Target: key})
+	return tx.Audit(store.Line{Actor: who.From(ctx).Actor(), Action: action, Target: key})
 }
 
 // checkLabel bounds names that people give: 1 to 128 printable characters without surrounding space.
@@ -68,10 +67,14 @@ type Invitation struct {
 }
 
 // Invite makes a one-time token with which the agent's key is bound to the agent under a delegation. It is durable on
-// return. The owner of the agent has to be the principal of the delegation.
+// return. The owner of the agent has to be the principal of the delegation. Seeing both is not enough: the caller acts
+// for the owner.
 func (r *Registry) Invite(ctx context.Context, agentID, delegationID string) (Invitation, error) {
 	a, err := r.Agent(ctx, agentID)
 	if err != nil {
+		return Invitation{}, err
+	}
+	if err := mayActFor(ctx, a.Owner, who.AgentManage, who.AgentOwn); err != nil {
 		return Invitation{}, err
 	}
 	d, err := r.Delegation(ctx, delegationID)

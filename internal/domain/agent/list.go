@@ -17,7 +17,7 @@ type Page[T any] struct {
 
 // Agents lists the agents of owner, or of everybody if owner is empty, after the identifier after.
 func (r *Registry) Agents(ctx context.Context, owner, after string, limit int) (Page[Agent], error) {
-	if err := mayActFor(ctx, owner, who.AgentManage, who.AgentOwn); err != nil {
+	if err := mayActFor(ctx, owner, who.AgentRead, who.AgentOwn); err != nil {
 		return Page[Agent]{}, err
 	}
 	where, args := owned("owner", owner, after, limit)
@@ -38,7 +38,7 @@ func (r *Registry) Agents(ctx context.Context, owner, after string, limit int) (
 
 // Delegations lists the delegations of principal, or of everybody if it is empty, after the identifier after.
 func (r *Registry) Delegations(ctx context.Context, principal, after string, limit int) (Page[Delegation], error) {
-	if err := mayActFor(ctx, principal, who.DelegationManage, who.DelegationOwn); err != nil {
+	if err := mayActFor(ctx, principal, who.AgentRead, who.DelegationOwn); err != nil {
 		return Page[Delegation]{}, err
 	}
 	where, args := owned("principal", principal, after, limit)

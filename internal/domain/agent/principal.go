@@ -46,7 +46,7 @@ const (
 // Certify issues a principal certificate for the key of a certificate request, durable on return. What a person may
 // hand on is an administrator's to say: it needs AgentManage.
 func (r *Registry) Certify(ctx context.Context, terms PrincipalTerms, csr []byte) (Certificate, error) {
-	if err := who.From(ctx).Need(who.AgentManage); err != nil {
+	if err := mayActFor(ctx, terms.Person, who.AgentManage, who.AgentManage); err != nil {
 		return Certificate{}, err
 	}
 	req, err := readRequest(csr)
@@ -156,7 +156,7 @@ func (r *Registry) principal(ctx context.Context, keyHash string) (*Principal, e
 
 // Principals lists a person's certificates, the youngest first.
 func (r *Registry) Principals(ctx context.Context, person string) ([]*Principal, error) {
-	if err := mayActFor(ctx, person, who.AgentManage, who.AgentOwn); err != nil {
+	if err := mayActFor(ctx, person, who.AgentRead, who.AgentOwn); err != nil {
 		return nil, err
 	}
 	return r.principalsOf(ctx, person)

@@ -18,7 +18,7 @@ func (r *Registry) Stop(ctx context.Context, target string) error {
 	if err != nil {
 		return err
 	}
-	if err := mayActFor(ctx, person, who.AgentManage, who.AgentOwn); err != nil {
+	if err := mayActFor(ctx, person, who.AgentStop, who.AgentOwn); err != nil {
 		return err
 	}
 	return r.authority.Revoke(ctx, target, reasonStopped)

@@ -18,7 +18,7 @@ import (
 const tokenLifetime = 90 * 24 * time.Hour
 
 func (f face) tokens(a *rest.API) {
-	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/tokens", Permission: who.TokenOwn, Status: http.StatusCreated, Tags: tag, Summary: "Make an API token", Description: "The answer shows the secret this once."},
+	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/tokens", Permission: who.TokenOwn, Or: who.TokenManage, Status: http.StatusCreated, Tags: tag, Summary: "Make an API token", Description: "The answer shows the secret this once."},
 		func(ctx context.Context, in *body[api.NewToken]) (*body[api.Token], error) {
 			owner, err := self(ctx, in.Body.Account)
 			if err != nil {
@@ -27,7 +27,7 @@ func (f face) tokens(a *rest.API) {
 			made, secret, err := f.accounts.CreateToken(ctx, owner, tokenSpec(in.Body))
 			return answer(wireToken(made, secret), err)
 		})
-	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/tokens", Permission: who.TokenOwn, Tags: tag, Summary: "List the tokens of an account"},
+	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/tokens", Permission: who.TokenOwn, Or: who.TokenManage, Tags: tag, Summary: "List the tokens of an account"},
 		func(ctx context.Context, in *struct {
 			rest.Paging
 			Account string `query:"account" maxLength:"64" doc:"default: the caller's own"`
@@ -43,7 +43,7 @@ func (f face) tokens(a *rest.API) {
 			page, err := f.accounts.Tokens(ctx, owner, after, in.Limit)
 			return answer(paged(page, func(t account.Token) api.Token { return wireToken(t, "") }), err)
 		})
-	rest.Route(a, rest.Operation{Method: http.MethodDelete, Path: "/api/v1/tokens/{id}", Permission: who.TokenOwn, Status: http.StatusNoContent, Tags: tag, Summary: "End a token at once"},
+	rest.Route(a, rest.Operation{Method: http.MethodDelete, Path: "/api/v1/tokens/{id}", Permission: who.TokenOwn, Or: who.TokenManage, Status: http.StatusNoContent, Tags: tag, Summary: "End a token at once"},
 		func(ctx context.Context, in *named) (*struct{}, error) {
 			return nil, f.accounts.DeleteToken(ctx, in.ID)
 		})

@@ -39,7 +39,7 @@ type (
 	body[T any] struct{ Body T }
 	byOwner     struct {
 		rest.Paging
-		Owner string `query:"owner" maxLength:"64" doc:"a person; default: the caller, or everybody for those who manage agents"`
+		Owner string `query:"owner" maxLength:"64" doc:"a person; default: the caller, or everybody for those who may read all agents"`
 	}
 )
 
@@ -67,9 +67,9 @@ func answering(ctx context.Context, person string) (string, error) {
 	return person, nil
 }
 
-// listed gives whose things a list shows: a person's own unless the caller holds all.
-func listed(ctx context.Context, person string, all who.Permission) string {
-	if who.From(ctx).May(all) {
+// listed gives whose things a list shows: a person's own unless the caller may read everybody's.
+func listed(ctx context.Context, person string) string {
+	if who.From(ctx).May(who.AgentRead) {
 		return person
 	}
 	return self(ctx, person)
@@ -78,7 +78,7 @@ func listed(ctx context.Context, person string, all who.Permission) string {
 var tag = []string{"agents"}
 
 func (f face) registry(a *rest.API) {
-	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/agents", Permission: who.AgentOwn, Status: http.StatusCreated, Tags: tag, Summary: "Register an agent"},
+	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/agents", Permission: who.AgentOwn, Or: who.AgentManage, Status: http.StatusCreated, Tags: tag, Summary: "Register an agent"},
 		func(ctx context.Context, in *body[api.NewAgent]) (*body[api.Agent], error) {
 			owner, err := answering(ctx, in.Body.Owner)
 			if err != nil {
@@ -87,21 +87,21 @@ func (f face) registry(a *rest.API) {
 			made, err := f.agents.Create(ctx, owner, in.Body.Name)
 			return answer(f.agent(made), err)
 		})
-	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/agents", Permission: who.AgentOwn, Tags: tag, Summary: "List agents"},
+	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/agents", Permission: who.AgentOwn, Or: who.AgentRead, Tags: tag, Summary: "List agents"},
 		func(ctx context.Context, in *byOwner) (*body[api.Page[api.Agent]], error) {
 			after, err := in.After()
 			if err != nil {
 				return nil, err
 			}
-			page, err := f.agents.Agents(ctx, listed(ctx, in.Owner, who.AgentManage), after, in.Limit)
+			page, err := f.agents.Agents(ctx, listed(ctx, in.Owner), after, in.Limit)
 			return answer(paged(page, f.agent), err)
 		})
-	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/agents/{id}", Permission: who.AgentOwn, Tags: tag, Summary: "Show an agent"},
+	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/agents/{id}", Permission: who.AgentOwn, Or: who.AgentRead, Tags: tag, Summary: "Show an agent"},
 		func(ctx context.Context, in *named) (*body[api.Agent], error) {
 			found, err := f.agents.Agent(ctx, in.ID)
 			return answer(f.agent(found), err)
 		})
-	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/agents/{id}/invitations", Permission: who.AgentOwn, Status: http.StatusCreated, Tags: tag,
+	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/agents/{id}/invitations", Permission: who.AgentOwn, Or: who.AgentManage, Status: http.StatusCreated, Tags: tag,
 		Summary: "Make a one-time enrolment token"},
 		func(ctx context.Context, in *struct {
 			ID   string `path:"id" maxLength:"64"`
@@ -110,7 +110,7 @@ func (f face) registry(a *rest.API) {
 			made, err := f.agents.Invite(ctx, in.ID, in.Body.Delegation)
 			return answer(api.Invitation(made), err)
 		})
-	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/stop/{id}", Permission: who.AgentOwn, Status: http.StatusNoContent, Tags: tag,
+	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/stop/{id}", Permission: who.AgentOwn, Or: who.AgentStop, Status: http.StatusNoContent, Tags: tag,
 		Summary: "Stop an agent, a delegation, or all that a person delegated", Description: "Everything below is dead in OCSP and CRL within a second. What is stopped stays stopped."},
 		func(ctx context.Context, in *named) (*struct{}, error) { return nil, f.agents.Stop(ctx, in.ID) })
 }

@@ -23,7 +23,7 @@ func issuing(in any) rest.Media {
 }
 
 func (f face) certificates(a *rest.API) {
-	rest.Raw(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/agent-certificates", Permission: who.AgentOwn, Status: http.StatusCreated, Gated: true, Tags: tag,
+	rest.Raw(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/agent-certificates", Permission: who.AgentOwn, Or: who.AgentIssue, Status: http.StatusCreated, Gated: true, Tags: tag,
 		Summary:     "Issue an agent certificate for a signed delegation authorization",
 		Description: "The agent identity stands beside the certificate request or inside it as a requested extension. The same authorization and key give the stored certificate again."},
 		issuing(api.AgentIssueRequest{}), f.issue)

@@ -24,7 +24,7 @@ func (f face) principals(a *rest.API) {
 			c, err := f.agents.Certify(ctx, terms, []byte(in.Body.Request))
 			return answer(issued(c), err)
 		})
-	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/principals/{id}", Permission: who.AgentOwn, Tags: tag, Summary: "List a person's principal certificates"},
+	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/principals/{id}", Permission: who.AgentOwn, Or: who.AgentRead, Tags: tag, Summary: "List a person's principal certificates"},
 		func(ctx context.Context, in *named) (*body[api.Page[api.Principal]], error) {
 			all, err := f.agents.Principals(ctx, in.ID)
 			return answer(paged(agent.Page[*agent.Principal]{Items: all}, principal), err)
@@ -62,7 +62,7 @@ func principal(p *agent.Principal) api.Principal {
 }
 
 func (f face) delegations(a *rest.API) {
-	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/delegations", Permission: who.DelegationOwn, Status: http.StatusCreated, Tags: tag, Summary: "Approve a delegation",
+	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/delegations", Permission: who.DelegationOwn, Or: who.DelegationManage, Status: http.StatusCreated, Tags: tag, Summary: "Approve a delegation",
 		Description: "What the agent may do, until when, how long each certificate may live, and for how many agents."},
 		func(ctx context.Context, in *body[api.NewDelegation]) (*body[api.Delegation], error) {
 			person, err := answering(ctx, in.Body.Principal)
@@ -72,16 +72,16 @@ func (f face) delegations(a *rest.API) {
 			made, err := f.agents.Delegate(ctx, terms(person, in.Body))
 			return answer(f.delegation(made), err)
 		})
-	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/delegations", Permission: who.DelegationOwn, Tags: tag, Summary: "List delegations"},
+	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/delegations", Permission: who.DelegationOwn, Or: who.AgentRead, Tags: tag, Summary: "List delegations"},
 		func(ctx context.Context, in *byOwner) (*body[api.Page[api.Delegation]], error) {
 			after, err := in.After()
 			if err != nil {
 				return nil, err
 			}
-			page, err := f.agents.Delegations(ctx, listed(ctx, in.Owner, who.DelegationManage), after, in.Limit)
+			page, err := f.agents.Delegations(ctx, listed(ctx, in.Owner), after, in.Limit)
 			return answer(paged(page, f.delegation), err)
 		})
-	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/delegations/{id}", Permission: who.DelegationOwn, Tags: tag, Summary: "Show a delegation"},
+	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/delegations/{id}", Permission: who.DelegationOwn, Or: who.AgentRead, Tags: tag, Summary: "Show a delegation"},
 		func(ctx context.Context, in *named) (*body[api.Delegation], error) {
 			found, err := f.agents.Delegation(ctx, in.ID)
 			return answer(f.delegation(found), err)

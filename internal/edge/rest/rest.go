@@ -104,6 +104,9 @@ func (a *API) add(op Operation, h http.Handler) {
 	case op.Permission != who.Public && !slices.Contains(who.Permissions(), op.Permission):
 		a.wrong = append(a.wrong, fmt.Errorf("%s names the unknown permission %s", name, op.Permission))
 	}
+	if op.Or != "" && !slices.Contains(who.Permissions(), op.Or) {
+		a.wrong = append(a.wrong, fmt.Errorf("%s names the unknown permission %s", name, op.Or))
+	}
 	a.routes = append(a.routes, route{op, h})
 }
 

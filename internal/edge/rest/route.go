@@ -27,6 +27,7 @@ type Operation struct {
 	Method      string         // GET, POST, PUT, PATCH or DELETE
 	Path        string         // a ServeMux path: /api/v1/agents/{id}
 	Permission  who.Permission // what the caller must hold; who.Public for a route that is open to all
+	Or          who.Permission // opens the route too; the room behind it tells what each of the two allows
 	Summary     string         // one line of the description
 	Description string
 	Tags        []string      // the groups of the description
@@ -42,6 +43,22 @@ func (op Operation) Bound() int64 {
 		return op.MaxBody
 	}
 	return DefaultMaxBody
+}
+
+// admit refuses a caller who holds none of the route's permissions.
+func (op Operation) admit(c who.Caller) error {
+	if op.Or != "" && c.May(op.Or) {
+		return nil
+	}
+	return c.Need(op.Permission)
+}
+
+// permissions names what opens the route, for the description.
+func (op Operation) permissions() string {
+	if op.Or == "" {
+		return string(op.Permission)
+	}
+	return string(op.Permission) + " or " + string(op.Or)
 }
 
 // Fits refuses a request that announces a body larger than the route takes. The fault is TooLarge, code body_too_large.
@@ -89,8 +106,7 @@ func (a *API) describe(op Operation) huma.Operation {
 		Description: op.Description,
 		Tags:        op.Tags,
 		Security:    security,
-		Extensions:  map[string]any{"x-permission": string(op.Permission)},
-		Metadata:    map[string]any{"permission": op.Permission},
+		Extensions:  map[string]any{"x-permission": op.permissions()},
 
 		DefaultStatus: op.Status,
 		MaxBodyBytes:  -1, // guarded has read and bounded the body already
@@ -139,7 +155,7 @@ type content struct {
 // accept, the route takes no body and none is read.
 func guarded(op Operation, accept []string, serve func(http.ResponseWriter, *http.Request, content)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := who.From(r.Context()).Need(op.Permission); err != nil {
+		if err := op.admit(who.From(r.Context())); err != nil {
 			Refuse(w, r, err)
 			return
 		}
