@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -98,7 +99,7 @@ func (w *world) found(t testing.TB) *world {
 
 func operator(t testing.TB) context.Context {
 	t.Helper()
-	return who.With(t.Context(), who.Caller{Kind: who.Operator})
+	return who.With(t.Context(), who.Caller{Kind: who.Operator, Permissions: who.Permissions()})
 }
 
 func newWorld(t testing.TB) *world {
@@ -431,7 +432,7 @@ func TestAuthorityFalls(t *testing.T) {
 	if reason, there := w.listed(t, "root", serial); !there || reason != CACompromise {
 		t.Errorf("the root lists it: %v, %s", there, reason)
 	}
-	_, err = w.Issue(operator(t), Order{Authority: "people", Profile: "principal", SPKI: pkixtest.SPKI(t, key.P256), Subject: &Subject{CommonName: "x"}})
+	_, err = w.Issue(operator(t), Order{Authority: "people", Profile: "tls-client", SPKI: pkixtest.SPKI(t, key.P256), Subject: &Subject{CommonName: "x"}})
 	pkixtest.WantFault(t, "authority_revoked", err)
 	_, err = w.IssueAgent(operator(t), w.order(t, principal, person, id.New(id.Agent, w.now()), ""))
 	pkixtest.WantFault(t, "authority_revoked", err)
@@ -513,11 +514,48 @@ func TestOpenSSLAcceptsStatus(t *testing.T) {
 	}
 }
 
+func TestWhoIssuesGetsNothingThatRulesOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	issuer := who.With(t.Context(), who.Caller{Kind: who.Service, ID: "svc_x", Permissions: who.Set{who.CertificateIssue}, AllAuthorities: true})
+	saved := Profile{
+		Name: "responder", KeyUsages: []string{"digitalSignature"}, ExtKeyUsages: []string{"1.3.6.1.5.5.7.3.9"}, KeyKinds: key.Kinds(),
+		CommonName: "required", LifetimeSec: 60, LifetimeMaxSec: 60,
+	}
+	if err := w.SaveProfile(operator(t), saved); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ profile, name, code string }{
+		{"root", "", "profile_unfit"},
+		{"issuing", "", "profile_unfit"},
+		{"agent", "", "profile_unfit"},
+		{"principal", "", "profile_unfit"},
+		{"ocsp-signer", "", "permission_missing"},
+		{"responder", "", "permission_missing"},
+		{"tls-client", w.spiffe("agt_x").Text, "name_not_permitted"},
+		{"tls-client", strings.ToUpper(w.spiffe("agt_x").Text[:20]) + w.spiffe("agt_x").Text[20:], "name_not_permitted"},
+	} {
+		o := Order{Authority: "machines", Profile: c.profile, SPKI: pkixtest.SPKI(t, key.P256), Subject: &Subject{CommonName: "x"}}
+		if c.name != "" {
+			n, err := name.Parse(c.name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.Names = []name.Name{n}
+		}
+		_, err := w.Issue(issuer, o)
+		pkixtest.WantFault(t, c.code, err)
+	}
+	if _, err := w.Issue(operator(t), Order{Authority: "machines", Profile: "ocsp-signer", SPKI: pkixtest.SPKI(t, key.P256), Subject: &Subject{CommonName: "x"}}); err != nil {
+		t.Errorf("who manages authorities gets no responder's certificate: %v", err)
+	}
+}
+
 func TestRenew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	person := id.New(id.Person, w.now())
-	before := w.principal(t, person)
+	before := w.certificate(t, Order{Authority: "people", Profile: "tls-client", SPKI: pkixtest.SPKI(t, key.P384), Subject: &Subject{CommonName: "Ada"}, Owner: person})
 	w.clock.advance(24 * time.Hour)
 	after, err := w.Renew(operator(t), Renewal{Serial: before.Serial})
 	if err != nil {
@@ -539,6 +577,8 @@ func TestRenew(t *testing.T) {
 	if c := pkixtest.Parse(t, rekeyed.DER); c.Subject.CommonName != "Ada" || !bytes.Equal(c.RawSubjectPublicKeyInfo, pkixtest.SPKI(t, key.Ed25519)) {
 		t.Errorf("rekeyed for %s", c.Subject)
 	}
+	_, err = w.Renew(operator(t), Renewal{Serial: w.principal(t, person).Serial})
+	pkixtest.WantFault(t, "profile_unfit", err)
 	w.revoke(t, person, Superseded)
 	_, err = w.Renew(operator(t), Renewal{Serial: after.Serial})
 	pkixtest.WantFault(t, "principal_revoked", err)

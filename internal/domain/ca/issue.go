@@ -10,6 +10,7 @@ import (
 	"chancery/internal/base/id"
 	"chancery/internal/base/key"
 	"chancery/internal/base/name"
+	"chancery/internal/base/who"
 	"chancery/internal/core/store"
 	"chancery/internal/domain/ca/pkix"
 )
@@ -54,19 +55,23 @@ var hotCertificate = &store.Hot{
 // Issue signs and stores an ordinary certificate. It is durable on return. An order with the Request of an earlier one
 // and the same key gives the certificate of that one.
 //
-// Faults: Conflict idempotency_key_reused (for another key); those of ReadRequest and of pkix.Template.Content; NotFound authority_unknown, profile_unknown; Denied
-// profile_unfit, nothing_left, authority_revoked, principal_revoked; Unavailable authority_offline; those of the store.
+// Faults: Conflict idempotency_key_reused (for another key); those of ReadRequest and of pkix.Template.Content;
+// NotFound authority_unknown, profile_unknown; Denied profile_unfit, permission_missing, nothing_left,
+// authority_revoked, principal_revoked; Unavailable authority_offline; those of the store.
 // Issue is safe for concurrent use and holds no lock while signing.
 func (h *Hierarchy) Issue(ctx context.Context, o Order) (Issued, error) {
 	a, t, err := h.template(ctx, o.Authority, o.Profile)
 	if err != nil {
 		return Issued{}, err
 	}
-	if t.Profile.Authority || t.Profile.ForAgents() {
-		return Issued{}, fault.New(fault.Denied, "profile_unfit", "profile %s is not for ordinary certificates", o.Profile)
+	if err := o.fits(ctx, &t.Profile); err != nil {
+		return Issued{}, err
 	}
 	request, err := o.request()
 	if err != nil {
+		return Issued{}, err
+	}
+	if err := h.notAnAgent(request.Names); err != nil {
 		return Issued{}, err
 	}
 	now := h.now()
@@ -81,6 +86,31 @@ func (h *Hierarchy) Issue(ctx context.Context, o Order) (Issued, error) {
 	r := newRow(c, a.target, t.Profile.Name, o.Owner, request.Names)
 	r.request = o.Request
 	return h.keep(ctx, a, t, c, r)
+}
+
+// fits refuses profiles that an ordinary order cannot have. Whoever may issue gets neither an authority nor an agent,
+// nor a principal about whom nothing was decided, nor a responder, who could call good what an authority revoked.
+func (o *Order) fits(ctx context.Context, p *Profile) error {
+	switch {
+	case p.Authority || p.ForAgents():
+		return fault.New(fault.Denied, "profile_unfit", "profile %s is not for ordinary certificates", p.Name)
+	case p.ForPrincipals() && len(o.Extensions) == 0:
+		return fault.New(fault.Denied, "profile_unfit", "a certificate of profile %s says what its holder may delegate, and this order does not", p.Name).
+			WithHint("`chancery user certify` issues it")
+	case p.ForResponders():
+		return who.From(ctx).Need(who.AuthorityManage)
+	}
+	return nil
+}
+
+// notAnAgent refuses an ordinary certificate for a name under which agents are known.
+func (h *Hierarchy) notAnAgent(names []name.Name) error {
+	for _, n := range names {
+		if n.Kind == name.URI && h.config.TrustDomain != "" && strings.HasPrefix(strings.ToLower(n.Text), h.spiffe("").Text) {
+			return fault.New(fault.Denied, "name_not_permitted", "the name %.80q is an agent's", n.Text)
+		}
+	}
+	return nil
 }
 
 // keep signs a content and stores the certificate.

@@ -23,7 +23,7 @@ type Renewal struct {
 }
 
 // Renew issues an ordinary certificate again. It is durable on return; the old one stays valid until it ends. Agent
-// certificates are renewed by new evidence, through IssueAgent.
+// certificates are renewed by new evidence, through IssueAgent; principals get theirs by a new order.
 //
 // Faults: NotFound certificate_unknown; Denied certificate_revoked (or what stands above it), certificate_expired,
 // profile_unfit; those of Issue.
@@ -36,8 +36,12 @@ func (h *Hierarchy) Renew(ctx context.Context, r Renewal) (Issued, error) {
 	if err != nil {
 		return Issued{}, err
 	}
-	if t.Profile.Authority {
+	switch {
+	case t.Profile.Authority:
 		return Issued{}, fault.New(fault.Denied, "profile_unfit", "the certificate of an authority is not renewed; create a new authority")
+	case t.Profile.ForPrincipals():
+		return Issued{}, fault.New(fault.Denied, "profile_unfit", "what a person may delegate is decided anew for each certificate, so a principal's is not renewed").
+			WithHint("`chancery user certify` issues another")
 	}
 	if err := h.alive(ctx, []string{certificateTarget(r.Serial)}); err != nil {
 		return Issued{}, err

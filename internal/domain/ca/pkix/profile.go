@@ -253,6 +253,14 @@ func (p *Profile) lifetimeProblem() string {
 // ForAgents reports whether certificates of the profile carry an agent's identity.
 func (p *Profile) ForAgents() bool { return slices.Contains(p.Extensions, AgentIdentity) }
 
+// ForPrincipals reports whether certificates of the profile say what their holder may delegate.
+func (p *Profile) ForPrincipals() bool { return slices.Contains(p.Extensions, PrincipalAuthorization) }
+
+// ForResponders reports whether holders of certificates of the profile may answer for the authority (RFC 6960 §4.2.2.2).
+func (p *Profile) ForResponders() bool {
+	return slices.Contains(p.ExtKeyUsages, "OCSPSigning") || slices.Contains(p.ExtKeyUsages, extKeyUsageOIDs["OCSPSigning"])
+}
+
 func (p *Profile) allowsName(k name.Kind) bool { return slices.Contains(p.NameKinds, k.String()) }
 
 // keyRefused says why the kind of a subject's key does not fit, or nil.
