@@ -44,10 +44,28 @@ func (a authenticator) ByCertificate(ctx context.Context, chain []*x509.Certific
 			leaf.NotBefore.Format(time.RFC3339), leaf.NotAfter.Format(time.RFC3339), now.UTC().Format(time.RFC3339)).
 			WithHint("an agent renews on the listener without client certificates, with a request signed by its last key")
 	}
+	identify := a.byKey
 	if isAgent(leaf) {
-		return a.byAgent(ctx, leaf)
+		identify = a.byAgent
 	}
-	return a.byBoundKey(ctx, leaf)
+	caller, err := identify(ctx, leaf)
+	if err == nil {
+		err = a.good(ctx, leaf)
+	}
+	if err != nil {
+		return who.Caller{}, err
+	}
+	return caller, nil
+}
+
+// good refuses a certificate that is revoked, or that falls with something above it: the same rule as in OCSP.
+func (a authenticator) good(ctx context.Context, leaf *x509.Certificate) error {
+	serial := id.SerialOf(leaf.SerialNumber)
+	status, err := a.authority.Status(ctx, "", serial)
+	if err == nil && status.State != ca.Good {
+		err = fault.New(fault.Unauthenticated, "certificate_revoked", "the client certificate %s is %s", serial, status.State)
+	}
+	return err
 }
 
 func isAgent(cert *x509.Certificate) bool {
@@ -64,30 +82,27 @@ func (a authenticator) byAgent(ctx context.Context, leaf *x509.Certificate) (who
 	if err != nil {
 		return who.Caller{}, fault.New(fault.Unauthenticated, "identity_malformed", "the agent certificate cannot be used: %v", err)
 	}
-	owner, err := a.agents.Owner(ctx, aic.AgentID)
+	person, err := a.agents.Owner(ctx, aic.AgentID)
 	if err != nil {
 		return who.Caller{}, err
 	}
-	rights, err := a.rights(ctx, owner)
+	owner, err := a.accounts.Holder(ctx, person)
+	if kind := fault.KindOf(err); err != nil && (kind == fault.Denied || kind == fault.NotFound) {
+		err = fault.New(fault.Denied, "account_disabled", "%s, who answers for the agent, is disabled or gone", person).Because(err)
+	}
 	if err != nil {
 		return who.Caller{}, err
 	}
-	return a.agents.Caller(ctx, leaf, rights)
+	return a.agents.Caller(ctx, leaf, owner)
 }
 
-func (a authenticator) byBoundKey(ctx context.Context, leaf *x509.Certificate) (who.Caller, error) {
-	serial := id.SerialOf(leaf.SerialNumber)
-	status, err := a.authority.Status(ctx, "", serial)
-	if err != nil {
-		return who.Caller{}, err
-	}
-	if status.State != ca.Good {
-		return who.Caller{}, fault.New(fault.Unauthenticated, "certificate_revoked", "the client certificate %s is %s", serial, status.State)
-	}
+// byKey finds the account that a key is bound to. Without one, the holder may still do what the key alone allows:
+// renew the certificate.
+func (a authenticator) byKey(ctx context.Context, leaf *x509.Certificate) (who.Caller, error) {
 	hash := key.Hash(leaf.RawSubjectPublicKeyInfo)
 	caller, err := a.accounts.CallerByKey(ctx, hash)
-	if fault.CodeOf(err) == "key_unbound" { // it may still have its own certificate renewed
-		return who.Caller{KeyHash: hash}, nil
+	if fault.CodeOf(err) == "key_unbound" {
+		return who.Caller{Kind: who.Machine, Name: leaf.Subject.CommonName, Credential: id.SerialOf(leaf.SerialNumber).String(), KeyHash: hash}, nil
 	}
 	return caller, err
 }
@@ -136,20 +151,4 @@ func (s *signatures) add(der []byte) {
 		s.known = map[[32]byte]struct{}{}
 	}
 	s.known[sha256.Sum256(der)] = struct{}{}
-}
-
-// rights gives what an enabled person may do right now.
-func (a authenticator) rights(ctx context.Context, person string) (who.Set, error) {
-	found, err := a.accounts.Find(ctx, person)
-	if err != nil {
-		return nil, err
-	}
-	if !found.Enabled {
-		return nil, fault.New(fault.Denied, "account_disabled", "%s, who answers for the agent, is disabled", found.Name)
-	}
-	var rights who.Set
-	for _, role := range found.Roles {
-		rights = append(rights, role.Permissions()...)
-	}
-	return rights, nil
 }

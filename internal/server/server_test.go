@@ -160,8 +160,8 @@ func BenchmarkAgentIssue(b *testing.B) {
 // BenchmarkAgentRenew is the same under a standing delegation: two signatures, no verification of them.
 func BenchmarkAgentRenew(b *testing.B) {
 	h := newHouse(b)
-	self := who.With(b.Context(), who.Caller{Kind: who.Agent, ID: h.agent.ID})
 	spki := must(key.SPKI(h.agentKey.Public()))(b)
+	self := who.With(b.Context(), who.Caller{Kind: who.Agent, ID: h.agent.ID, KeyHash: key.Hash(spki)})
 	b.SetParallelism(16)
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {

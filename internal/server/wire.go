@@ -13,6 +13,7 @@ import (
 	"chancery/internal/base/fault"
 	"chancery/internal/base/id"
 	"chancery/internal/base/key"
+	"chancery/internal/base/who"
 	"chancery/internal/core/keyring"
 	"chancery/internal/core/store"
 	"chancery/internal/domain/account"
@@ -107,14 +108,11 @@ func targetOf(target string) ca.Target {
 type people struct{ *account.Directory }
 
 func (p people) Person(ctx context.Context, person string) (string, error) {
-	found, err := p.Find(ctx, person)
-	if err != nil {
-		return "", err
+	holder, err := p.Holder(ctx, person)
+	if err == nil && holder.Kind != who.Person {
+		err = fault.New(fault.Denied, "account_disabled", "%s is not a person's account", holder.Name)
 	}
-	if !id.Is(id.Person, person) || !found.Enabled {
-		return "", fault.New(fault.Denied, "account_disabled", "%s is not an enabled person's account", found.Name)
-	}
-	return found.Name, nil
+	return holder.Name, err
 }
 
 // heldKeys keeps the keys for standing approvals in the keyring.

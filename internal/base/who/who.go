@@ -21,9 +21,10 @@ const (
 	Service              // a service account, by token or bound certificate
 	Agent                // an agent, by its own certificate
 	Operator             // the person at the machine, through the admin socket
+	Machine              // the holder of a certificate from here whose key is bound to no account; it may renew that
 )
 
-var kindNames = [...]string{"nobody", "person", "service", "agent", "operator"}
+var kindNames = [...]string{"nobody", "person", "service", "agent", "operator", "machine"}
 
 // String gives the kind in lower case.
 func (k Kind) String() string { return kindNames[min(int(k), len(kindNames)-1)] }
@@ -63,7 +64,7 @@ func (c Caller) Need(p Permission) error {
 	switch {
 	case c.May(p):
 		return nil
-	case c.Kind == Nobody && c.KeyHash != [32]byte{}:
+	case c.Kind == Machine:
 		return fault.New(fault.Unauthenticated, "key_unbound", "this needs the permission %s, and the key of the client certificate is bound to no account", p).
 			WithHint("an administrator can bind it: `chancery user bind`")
 	case c.Kind == Nobody:

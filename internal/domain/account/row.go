@@ -21,9 +21,13 @@ func selectAccount(tx *store.Tx, column, value string) (Account, error) {
 		return err
 	}))
 	if err == nil && !found {
-		return Account{}, fault.New(fault.NotFound, "account_unknown", "there is no account %.80q", value)
+		return Account{}, accountUnknown(value)
 	}
 	return a, err
+}
+
+func accountUnknown(idOrName string) error {
+	return fault.New(fault.NotFound, "account_unknown", "there is no account %.80q", idOrName)
 }
 
 // A scanner is a store.Row made of a function, so that one row and many are read by the same code.

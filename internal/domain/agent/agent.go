@@ -71,7 +71,8 @@ type Authority interface {
 
 // People says who may answer for agents.
 type People interface {
-	// Person gives the login name of an enabled person; Denied or NotFound otherwise.
+	// Person gives the login name of an enabled person; Denied or NotFound otherwise. It is asked for each certificate
+	// and answers from memory.
 	Person(ctx context.Context, id string) (name string, err error)
 }
 

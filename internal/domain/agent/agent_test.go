@@ -137,7 +137,7 @@ func (a *authority) Revoke(_ context.Context, target, _ string) error {
 // people knows everybody by the identifier's own text, but for the disabled.
 type people struct{ disabled string }
 
-func (p people) Person(_ context.Context, person string) (string, error) {
+func (p *people) Person(_ context.Context, person string) (string, error) {
 	if person == p.disabled {
 		return "", fault.New(fault.Denied, "account_disabled", "%s is disabled", person)
 	}
@@ -176,6 +176,7 @@ type world struct {
 	*agent.Registry
 	t          *testing.T
 	authority  *authority
+	people     *people
 	clock      time.Time
 	admin      context.Context
 	person     string
@@ -188,10 +189,10 @@ type world struct {
 
 func newWorld(t *testing.T, standing bool) *world {
 	t.Helper()
-	w := &world{t: t, clock: time.Now().UTC().Truncate(time.Second), personKey: newKey(t), agentKey: newKey(t)}
+	w := &world{t: t, clock: time.Now().UTC().Truncate(time.Second), personKey: newKey(t), agentKey: newKey(t), people: &people{disabled: "per_disabled"}}
 	now := func() time.Time { return w.clock }
 	w.authority = newAuthority(t, now)
-	w.Registry = agent.New(storetest.Open(t), w.authority, people{disabled: "per_disabled"}, &keys{held: map[string]crypto.Signer{}}, agent.Config{Realm: "corp.example"}, now)
+	w.Registry = agent.New(storetest.Open(t), w.authority, w.people, &keys{held: map[string]crypto.Signer{}}, agent.Config{Realm: "corp.example"}, now)
 	w.person = id.New(id.Person, w.clock)
 	w.admin = who.With(t.Context(), who.Caller{Kind: who.Operator, Permissions: who.Permissions()})
 	w.self = who.With(t.Context(), who.Caller{Kind: who.Person, ID: w.person, Permissions: who.Set{who.AgentOwn, who.DelegationOwn}})
@@ -356,7 +357,7 @@ func TestRenewUnderStandingApproval(t *testing.T) {
 	if err := (capability.Set{}).Covers(aic.Capabilities); err == nil {
 		t.Error("the certificate carries no capability")
 	}
-	self := who.With(t.Context(), who.Caller{Kind: who.Agent, ID: w.agent.ID})
+	self := who.With(t.Context(), who.Caller{Kind: who.Agent, ID: w.agent.ID, KeyHash: key.Hash(spki(t, w.agentKey))})
 	must(w.Renew(self, agent.Renewal{ClientKey: spki(t, w.agentKey)}))(t)
 
 	next := newKey(t)
@@ -368,6 +369,48 @@ func TestRenewUnderStandingApproval(t *testing.T) {
 	wantCode(t, err, "key_mismatch")
 	_, err = w.Renew(self, agent.Renewal{Agent: "agt_other", Request: w.request(next)})
 	wantCode(t, err, "agent_foreign")
+}
+
+func TestAnEarlierKeyDoesNotTakeAnAgentBack(t *testing.T) {
+	w := newWorld(t, true)
+	old := who.With(t.Context(), who.Caller{Kind: who.Agent, ID: w.agent.ID, KeyHash: key.Hash(spki(t, w.agentKey))})
+	recovered := newKey(t)
+	must(w.Enrol(t.Context(), must(w.Invite(w.self, w.agent.ID, w.delegation.ID))(t).Secret, w.request(recovered)))(t)
+	for name, n := range map[string]agent.Renewal{
+		"its own key": {ClientKey: spki(t, w.agentKey)}, "a third key": {Request: w.request(newKey(t))},
+	} {
+		_, err := w.Renew(old, n)
+		if wantCode(t, err, "key_mismatch"); t.Failed() {
+			t.Fatalf("an earlier key renews %s", name)
+		}
+	}
+	must(w.Renew(t.Context(), agent.Renewal{Agent: w.agent.ID, Request: w.request(recovered)}))(t)
+}
+
+func TestNothingIsIssuedBelowADisabledPerson(t *testing.T) {
+	w := newWorld(t, true)
+	w.people.disabled = w.person
+	_, err := w.Renew(t.Context(), agent.Renewal{Agent: w.agent.ID, Request: w.request(w.agentKey)})
+	wantCode(t, err, "account_disabled")
+	_, err = w.Issue(w.self, w.request(w.agentKey), w.identity(nil))
+	wantCode(t, err, "account_disabled")
+}
+
+func TestAgentsMakeNoCredentials(t *testing.T) {
+	w := newWorld(t, true)
+	w.clock = w.clock.Add(time.Second)
+	must(w.Certify(w.admin, agent.PrincipalTerms{Person: w.person, Grants: caps(t, "calendar:*", "chancery:*"), MaxAgents: 10}, w.request(w.personKey)))(t)
+	terms := w.terms(true)
+	terms.Capabilities = []string{"chancery:*"}
+	d := must(w.Delegate(w.self, terms))(t)
+	must(w.Enrol(t.Context(), must(w.Invite(w.self, w.agent.ID, d.ID))(t).Secret, w.request(w.agentKey)))(t)
+	c := must(w.Renew(t.Context(), agent.Renewal{Agent: w.agent.ID, Request: w.request(w.agentKey)}))(t)
+	caller := must(w.Caller(t.Context(), must(x509.ParseCertificate(c.DER))(t), who.Caller{Permissions: who.Permissions()}))(t)
+	for _, p := range []who.Permission{who.TokenOwn, who.TokenManage, who.AccountManage} {
+		if caller.May(p) {
+			t.Errorf("an agent may %s, and what it makes outlives it", p)
+		}
+	}
 }
 
 func TestRenewNeedsStandingApproval(t *testing.T) {
@@ -451,7 +494,7 @@ func TestRightsOverOthers(t *testing.T) {
 		"create agent":     func(ctx context.Context) error { _, err := w.Create(ctx, w.person, rand.Text()); return err },
 		"invite":           func(ctx context.Context) error { _, err := w.Invite(ctx, w.agent.ID, w.delegation.ID); return err },
 		"certify": func(ctx context.Context) error {
-			_, err := w.Certify(ctx, agent.PrincipalTerms{Person: w.person, Grants: caps(t, "mail:*")}, csr)
+			_, err := w.Certify(ctx, agent.PrincipalTerms{Person: w.person, Grants: caps(t, "calendar:*"), MaxAgents: 10}, csr)
 			return err
 		},
 		"delegate":    func(ctx context.Context) error { _, err := w.Delegate(ctx, w.terms(false)); return err },
@@ -494,7 +537,10 @@ func TestAgentCallsWithWhatItsDelegationAndOwnerAllow(t *testing.T) {
 	d := must(w.Delegate(w.self, terms))(t)
 	must(w.Enrol(t.Context(), must(w.Invite(w.self, w.agent.ID, d.ID))(t).Secret, w.request(w.agentKey)))(t)
 	c := must(w.Renew(t.Context(), agent.Renewal{Agent: w.agent.ID, Request: w.request(w.agentKey)}))(t)
-	caller := must(w.Caller(t.Context(), must(x509.ParseCertificate(c.DER))(t), who.Set{who.CertificateRead, who.AccountManage}))(t)
+	caller := must(w.Caller(t.Context(), must(x509.ParseCertificate(c.DER))(t), who.Caller{Permissions: who.Set{who.CertificateRead, who.AccountManage}, Authorities: []string{"machines"}}))(t)
+	if !caller.MayUse("machines") || caller.MayUse("people") {
+		t.Errorf("the agent may use %v, not what its owner may", caller.Authorities)
+	}
 	if !caller.May(who.CertificateRead) || !caller.May(who.AgentSelf) {
 		t.Errorf("%v lacks what delegation and owner both allow", caller.Permissions)
 	}
@@ -504,7 +550,7 @@ func TestAgentCallsWithWhatItsDelegationAndOwnerAllow(t *testing.T) {
 	if err := w.authority.Revoke(t.Context(), "crt:"+c.Serial, ""); err != nil {
 		t.Fatal(err)
 	}
-	_, err := w.Caller(t.Context(), must(x509.ParseCertificate(c.DER))(t), who.Permissions())
+	_, err := w.Caller(t.Context(), must(x509.ParseCertificate(c.DER))(t), who.Caller{Permissions: who.Permissions()})
 	wantCode(t, err, "certificate_revoked")
 }
 

@@ -19,8 +19,9 @@ const ownScheme = "chancery"
 
 // Caller gives the caller that an agent certificate stands for. The certificate has been verified up to our root; the
 // rest is checked here at each use: nothing above it is revoked, agent and delegation stand. Its permissions are those
-// that the delegation names and its owner holds right now, and whatever an agent may do about itself.
-func (r *Registry) Caller(ctx context.Context, cert *x509.Certificate, owner who.Set) (who.Caller, error) {
+// that the delegation names and its owner holds right now, and whatever an agent may do about itself; the authorities
+// are the owner's. No permission lets an agent make credentials: they would outlive the agent.
+func (r *Registry) Caller(ctx context.Context, cert *x509.Certificate, owner who.Caller) (who.Caller, error) {
 	aic, err := agentcert.FromCertificate(cert)
 	if err != nil {
 		return who.Caller{}, fault.New(fault.Unauthenticated, "identity_malformed", "the client certificate is not an agent certificate that can be used: %v", err)
@@ -35,7 +36,8 @@ func (r *Registry) Caller(ctx context.Context, cert *x509.Certificate, owner who
 	}
 	return who.Caller{
 		Kind: who.Agent, ID: a.ID, Name: a.Name, Owner: a.Owner, Credential: serial, KeyHash: key.Hash(cert.RawSubjectPublicKeyInfo),
-		Permissions: append(permissions(d.Granted).And(owner), who.AgentSelf),
+		Permissions: append(permissions(d.Granted).And(owner.Permissions), who.AgentSelf),
+		Authorities: owner.Authorities, AllAuthorities: owner.AllAuthorities,
 	}, nil
 }
 
@@ -43,6 +45,9 @@ func (r *Registry) Caller(ctx context.Context, cert *x509.Certificate, owner who
 func permissions(granted capability.Set) who.Set {
 	set := who.Set{}
 	for _, p := range who.Permissions() {
+		if makesCredentials(p) {
+			continue
+		}
 		for _, c := range granted {
 			if c.Scheme == ownScheme && len(c.Parameters) == 0 && names(c.ID, string(p)) {
 				set = append(set, p)
@@ -51,6 +56,10 @@ func permissions(granted capability.Set) who.Set {
 		}
 	}
 	return set
+}
+
+func makesCredentials(p who.Permission) bool {
+	return p == who.TokenOwn || p == who.TokenManage || p == who.AccountManage
 }
 
 func names(pattern, permission string) bool {

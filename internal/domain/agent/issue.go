@@ -131,7 +131,7 @@ func earliest(a, b time.Time) time.Time {
 	return b
 }
 
-// enrolled gives an agent with the delegation that it works under, both live.
+// enrolled gives an agent with the delegation that it works under, both live, as is the person who answers for them.
 func (r *Registry) enrolled(ctx context.Context, agentID string) (Agent, Delegation, error) {
 	a, found, err := r.agents.Get(ctx, agentID)
 	if err != nil {
@@ -150,6 +150,9 @@ func (r *Registry) enrolled(ctx context.Context, agentID string) (Agent, Delegat
 	}
 	if !found {
 		return a, d, fault.New(fault.Denied, "delegation_unknown", "agent %s works under delegation %s, which does not exist", a.ID, a.Delegation)
+	}
+	if _, err := r.people.Person(ctx, a.Owner); err != nil {
+		return a, d, err
 	}
 	return a, d, r.standing(a, d)
 }

@@ -24,7 +24,8 @@ type Renewal struct {
 
 // Renew signs a delegation authorization with the key held for the person and gives the next certificate, durable on
 // return. The agent proves itself with the last key that was certified: by its TLS client certificate, or, when that
-// has expired, by a certificate request signed with it. A new key is taken only from an agent that calls with the old.
+// has expired, by a certificate request signed with it. A new key is taken only from an agent that calls with the old
+// one, and takes its place.
 func (r *Registry) Renew(ctx context.Context, n Renewal) (Certificate, error) {
 	spki, keyHash, agentID, err := r.renewing(ctx, n)
 	if err != nil {
@@ -69,15 +70,20 @@ func (r *Registry) renewing(ctx context.Context, n Renewal) (spki []byte, keyHas
 	return req.spki, req.keyHash, agentID, err
 }
 
-// proven lets through an agent that calls with a valid certificate of its own, or one that holds its last key.
+// proven lets through an agent that holds its last key: it signed the request, or it is the key of the TLS connection.
+// An earlier key proves nothing, though certificates for it may not have ended yet: enrolling anew is how a person
+// takes an agent back whose key was lost.
 func (r *Registry) proven(ctx context.Context, a Agent, keyHash string) error {
-	if caller := who.From(ctx); caller.Kind == who.Agent && caller.ID == a.ID {
+	caller := who.From(ctx)
+	byConnection := caller.Kind == who.Agent && caller.ID == a.ID && hex.EncodeToString(caller.KeyHash[:]) == a.KeyHash
+	if byConnection || keyHash == a.KeyHash {
 		return nil
 	}
-	if keyHash == a.KeyHash {
-		return nil
-	}
-	return fault.New(fault.Denied, "key_mismatch", "the request is signed by another key than the one last certified for agent %s", a.ID).
+	return keyMismatch(a)
+}
+
+func keyMismatch(a Agent) error {
+	return fault.New(fault.Denied, "key_mismatch", "neither the request nor the connection is proved by the key that was last certified for agent %s", a.ID).
 		WithHint("use the agent's last key, or enrol the agent again with a new one-time token")
 }
 
@@ -120,10 +126,15 @@ func (d Delegation) mode() agentcert.Mode {
 	return agentcert.Authorized
 }
 
+// changeKey makes the key that was just certified the agent's last one, unless another took its place meanwhile.
 func (r *Registry) changeKey(ctx context.Context, a Agent, keyHash string, spki []byte) error {
 	return r.db.Write(ctx, func(tx *store.Tx) error {
-		if _, err := tx.Exec("UPDATE agent SET key_hash = ?, spki = ? WHERE id = ?", keyHash, spki, a.ID); err != nil {
+		changed, err := tx.Exec("UPDATE agent SET key_hash = ?, spki = ? WHERE id = ? AND key_hash = ?", keyHash, spki, a.ID, a.KeyHash)
+		if err != nil {
 			return err
+		}
+		if changed == 0 {
+			return keyMismatch(a)
 		}
 		return record(ctx, tx, "agent", a.ID, "agent.rekey")
 	})
