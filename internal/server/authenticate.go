@@ -96,14 +96,15 @@ func (a authenticator) byAgent(ctx context.Context, leaf *x509.Certificate) (who
 	return a.agents.Caller(ctx, leaf, owner)
 }
 
-// byKey finds the account that a key is bound to. Without one, the holder may still do what the key alone allows:
-// renew the certificate.
+// byKey finds the account that a key is bound to; there need be none. The key alone allows its holder to renew the
+// certificate.
 func (a authenticator) byKey(ctx context.Context, leaf *x509.Certificate) (who.Caller, error) {
 	hash := key.Hash(leaf.RawSubjectPublicKeyInfo)
 	caller, err := a.accounts.CallerByKey(ctx, hash)
 	if fault.CodeOf(err) == "key_unbound" {
-		return who.Caller{Kind: who.Machine, Name: leaf.Subject.CommonName, Credential: id.SerialOf(leaf.SerialNumber).String(), KeyHash: hash}, nil
+		caller, err = who.Caller{Kind: who.Machine, Name: leaf.Subject.CommonName, Credential: id.SerialOf(leaf.SerialNumber).String(), KeyHash: hash}, nil
 	}
+	caller.Permissions = append(slices.Clip(caller.Permissions), who.CertificateRenew) // what the directory remembers is shared
 	return caller, err
 }
 

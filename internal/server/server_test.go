@@ -65,7 +65,7 @@ func open(t testing.TB, edit func(*server.Config)) *server.Server {
 
 func newHouse(t testing.TB) *house {
 	t.Helper()
-	h := &house{Server: open(t, nil), personKey: must(key.Generate(key.P256))(t), agentKey: must(key.Generate(key.P256))(t)}
+	h := &house{Server: open(t, nil), personKey: newKey(t), agentKey: newKey(t)}
 	h.operator = server.AsOperator(t.Context())
 	person := must(h.Accounts.Create(h.operator, account.Spec{Kind: who.Person, Name: "alice", Roles: []account.Role{account.Self}}))(t)
 	h.self = who.With(t.Context(), who.Caller{Kind: who.Person, ID: person.ID, Permissions: account.Self.Permissions()})
@@ -78,6 +78,11 @@ func newHouse(t testing.TB) *house {
 	invitation := must(h.Agents.Invite(h.self, h.agent.ID, h.delegation.ID))(t)
 	h.agent = must(h.Agents.Enrol(t.Context(), invitation.Secret, h.request(t, h.agentKey)))(t)
 	return h
+}
+
+func newKey(t testing.TB) crypto.Signer {
+	t.Helper()
+	return must(key.Generate(key.P256))(t)
 }
 
 func (h *house) request(t testing.TB, k crypto.Signer) []byte {

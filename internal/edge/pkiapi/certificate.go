@@ -1,6 +1,7 @@
 package pkiapi
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"encoding/hex"
@@ -39,7 +40,7 @@ func (f face) certificates(a *rest.API) {
 			In: map[string]any{rest.TypeJSON: api.IssueRequest{}, rest.TypeCSR: nil}, Out: map[string]any{rest.TypeJSON: api.Issued{}, rest.TypeCertificate: nil, rest.TypeChain: nil},
 			First: rest.TypeJSON, Query: map[string]string{"authority": "with a request in DER: the authority", "profile": "with a request in DER: the profile"}, Idempotent: true,
 		}, f.issue)
-	rest.Raw(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/certificates/{serial}/renew", Permission: who.Public, Status: http.StatusCreated, Gated: true, Tags: tag,
+	rest.Raw(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/certificates/{serial}/renew", Permission: who.CertificateRenew, Or: who.CertificateIssue, Status: http.StatusCreated, Gated: true, Tags: tag,
 		Summary: "Renew a certificate", Description: "By the key that it certifies, on the mTLS listener, or by a caller who may issue. Without a certificate request the key stays the same."},
 		rest.Media{In: map[string]any{rest.TypeJSON: api.RenewRequest{}, rest.TypeCSR: nil}, Out: map[string]any{rest.TypeJSON: api.Issued{}, rest.TypeCertificate: nil, rest.TypeChain: nil}, First: rest.TypeJSON}, f.renew)
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/certificates", Permission: who.CertificateRead, Tags: tag, Summary: "Search certificates"}, f.find)
@@ -102,7 +103,6 @@ func derOf(raw []byte) []byte {
 	return raw
 }
 
-// renew takes the place of a permission: whoever calls with the key of a certificate may have it renewed.
 func (f face) renew(r *rest.Request) (*rest.Answer, error) {
 	var in api.RenewRequest
 	csr := r.Content
@@ -131,9 +131,10 @@ func (f face) renew(r *rest.Request) (*rest.Answer, error) {
 	return f.certificate(r, found.Authority, issued, err)
 }
 
+// mayRenew lets through whoever calls with the key of the certificate, and whoever may issue from its authority.
 func mayRenew(r *rest.Request, found ca.Found) error {
 	caller := who.From(r.Context())
-	if hex.EncodeToString(caller.KeyHash[:]) == hex.EncodeToString(found.KeyHash) {
+	if bytes.Equal(caller.KeyHash[:], found.KeyHash) {
 		return nil
 	}
 	if err := caller.Need(who.CertificateIssue); err != nil {
