@@ -141,10 +141,10 @@ func TestACertificateIsRenewedByItsKeyAlone(t *testing.T) {
 	other, _, _ := o.machine(t, "other")
 	path := "/api/v1/certificates/" + issued.Serial.String() + "/renew"
 	machine.send(t, "POST", path, "{}").want(t, "by its key", 201, "")
-	other.send(t, "POST", path, "{}").want(t, "by another machine", 403, "permission_missing")
+	other.send(t, "POST", path, "{}").want(t, "by another machine", 401, "key_unbound")
 	o.bearer(t, o.agent.Owner).send(t, "POST", path, "{}").want(t, "by a person without the key", 403, "permission_missing")
 	o.visitor(t).send(t, "POST", path, "{}").want(t, "by nobody", 401, "credentials_required")
-	machine.send(t, "GET", "/api/v1/certificates", "").want(t, "a machine searches", 403, "permission_missing")
+	machine.send(t, "GET", "/api/v1/certificates", "").want(t, "a machine searches", 401, "key_unbound")
 
 	if err := o.Authority.Revoke(o.operator, ca.Target{Kind: ca.Certificate, ID: issued.Serial.String()}, ca.Superseded, ""); err != nil {
 		t.Fatal(err)

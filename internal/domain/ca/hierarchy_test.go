@@ -945,6 +945,11 @@ func TestIdempotencyKeyIssuesOnce(t *testing.T) {
 		if !again.Again || again.Serial.String() != first.Serial.String() || string(again.DER) != string(first.DER) {
 			t.Errorf("the second order gave %s (again %v), want %s again", again.Serial, again.Again, first.Serial)
 		}
+		elsewhere := serverOrder(t, "another.example.org")
+		elsewhere.Request, elsewhere.SPKI = o.Request, o.SPKI
+		if _, err := w.Issue(operator(t), elsewhere); fault.CodeOf(err) != "idempotency_key_reused" {
+			t.Errorf("another name under the same idempotency key: %v, want idempotency_key_reused", err)
+		}
 		other := serverOrder(t, "once.example.org")
 		other.Request, other.SPKI = o.Request, pkixtest.SPKI(t, key.P384)
 		if _, err := w.Issue(operator(t), other); fault.CodeOf(err) != "idempotency_key_reused" {

@@ -55,7 +55,7 @@ var hotCertificate = &store.Hot{
 // Issue signs and stores an ordinary certificate. It is durable on return. An order with the Request of an earlier one
 // and the same key gives the certificate of that one.
 //
-// Faults: Conflict idempotency_key_reused (for another key); those of ReadRequest and of pkix.Template.Content;
+// Faults: Conflict idempotency_key_reused (for something else); those of ReadRequest and of pkix.Template.Content;
 // NotFound authority_unknown, profile_unknown; Denied profile_unfit, permission_missing, nothing_left,
 // authority_revoked, principal_revoked; Unavailable authority_offline; those of the store.
 // Issue is safe for concurrent use and holds no lock while signing.
@@ -139,7 +139,8 @@ func (r *row) stands(stored []any) (Issued, error) {
 	if request, _ := column("request").(string); request == "" || request != r.request {
 		return Issued{}, fmt.Errorf("serial %s was given twice", r.serial)
 	}
-	if string(column("key_hash").([]byte)) != string(r.keyHash[:]) {
+	if string(column("key_hash").([]byte)) != string(r.keyHash[:]) || column("authority") != r.authority ||
+		column("profile") != r.profile || column("owner") != r.owner || column("names") != r.names {
 		return Issued{}, errKeyReused
 	}
 	return Issued{
@@ -149,7 +150,7 @@ func (r *row) stands(stored []any) (Issued, error) {
 }
 
 // errKeyReused refuses an idempotency key that stands for something else already.
-var errKeyReused = fault.New(fault.Conflict, "idempotency_key_reused", "this idempotency key was used already, for another key").
+var errKeyReused = fault.New(fault.Conflict, "idempotency_key_reused", "this idempotency key was used already, for something else").
 	WithHint("use a fresh idempotency key for each request")
 
 // errRevoked says which of the things above a certificate is revoked.
