@@ -44,6 +44,8 @@ func (t *terminal) handOver(made api.Token, out string) error {
 	return t.show(made, func() {
 		t.card("Token", made.ID, "Account", made.Account, "Valid until", stamp(made.Until),
 			"Secret", made.Secret, "Secret in", out)
-		t.say("It is shown this once. Use it with --token-file or CHANCERY_TOKEN.")
+		if made.Secret != "" {
+			t.say("It is shown this once. Use it with --token-file or CHANCERY_TOKEN.")
+		}
 	})
 }
