@@ -73,7 +73,7 @@ func (t *terminal) benchIssue() *cobra.Command {
 	c := load.IssueConfig{Log: t.progress}
 	cmd := &cobra.Command{
 		Use: "issue", Short: "Issue certificates as fast as the server can, check each, and look all up afterwards", Args: cobra.NoArgs,
-		Long: "A closed loop: each client sends its next request when it has its answer. With --scenario agent every request carries a\ndelegation authorization that a person's key has just signed for it. The run fails when anything is lost or wrong.\nWith --data or --server the server runs already; its admin socket, or a token that may do as much, prepares the run.",
+		Long: "A closed loop: each client sends its next request when it has its answer. With --scenario agent every request carries a\ndelegation authorization that a person's key has just signed for it. The run fails when anything is lost or wrong.\nWith --data or --server the server runs already; its admin socket, or a token that may do as much, prepares the run,\nand the accounts and agents that it made stay.",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if c.Scenario != load.Regular && c.Scenario != load.Agent {
 				return usageError{fmt.Errorf("--scenario %s: want %s or %s", c.Scenario, load.Regular, load.Agent)}

@@ -237,16 +237,6 @@ func verified(ok bool) error {
 // Failed gives what keeps the report from being believed, or nil.
 func (r LimitReport) Failed() error { return nil }
 
-// Find gives a limit by its key; nil if it was not measured.
-func (r LimitReport) Find(key string) *Limit {
-	for i := range r.Limits {
-		if r.Limits[i].Key == key {
-			return &r.Limits[i]
-		}
-	}
-	return nil
-}
-
 // Write writes the report for people.
 func (r LimitReport) Write(w io.Writer) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)

@@ -132,7 +132,8 @@ type person struct {
 	uid    agentcert.PrincipalUID
 	id     string
 	tokens []string
-	works  string // the delegation that the agents work under
+	works  string                  // the delegation that the agents work under
+	hands  []capability.Capability // what it hands on
 }
 
 // An actor is an agent with its person.
@@ -196,8 +197,11 @@ func verifyAgent(ctx context.Context, v *agentcert.Verifier, leaf *x509.Certific
 }
 
 func (t *target) newPerson(ctx context.Context, name string, tokens int) (*person, error) {
-	p := &person{}
-	var err error
+	allowed, err := capability.Parse(benchAllowed)
+	if err != nil {
+		return nil, err
+	}
+	p := &person{hands: []capability.Capability{allowed}}
 	if p.key, err = newKey(); err != nil {
 		return nil, err
 	}
@@ -249,12 +253,8 @@ func (t *target) newActor(ctx context.Context, number int, p *person) (*actor, e
 
 // order signs a fresh delegation authorization and makes the request that hands it in.
 func (a *actor) order(turn int) (job, error) {
-	allowed, err := capability.Parse(benchAllowed)
-	if err != nil {
-		return job{}, err
-	}
 	identity := agentcert.AIC{
-		Version: 2, AgentID: a.id, Principal: a.person.uid, Capabilities: []capability.Capability{allowed},
+		Version: 2, AgentID: a.id, Principal: a.person.uid, Capabilities: a.person.hands,
 		Authorization: agentcert.DelegationAuthorization{
 			Reason: agentcert.Reason{Code: "BENCH", Description: "load"}, Lifetime: benchLifetime, Timestamp: time.Now().UTC().Truncate(time.Second),
 		},
