@@ -440,6 +440,14 @@ func TestEnrolmentTokenIsForOneKey(t *testing.T) {
 	}
 }
 
+func TestARequestSignedOverSHA1ProvesNothing(t *testing.T) {
+	w := newWorld(t, true)
+	k := must(key.Generate(key.RSA2048))(t)
+	csr := must(x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{SignatureAlgorithm: x509.SHA1WithRSA}, k))(t)
+	_, err := w.Enrol(t.Context(), must(w.Invite(w.self, w.agent.ID, w.delegation.ID))(t).Secret, csr)
+	wantCode(t, err, "csr_signature_invalid")
+}
+
 func TestMaxAgentsIsCountedAtEnrolment(t *testing.T) {
 	w := newWorld(t, true)
 	second := must(w.Create(w.self, w.person, "second"))(t)

@@ -39,7 +39,7 @@ func readRequest(raw []byte) (request, error) {
 	if _, err := key.KindOf(csr.PublicKey); err != nil {
 		return request{}, err
 	}
-	if err := csr.CheckSignature(); err != nil {
+	if err := provesPossession(csr); err != nil {
 		return request{}, fault.New(fault.Invalid, "csr_signature_invalid", "the certificate request is not signed by the key in it").Because(err)
 	}
 	hash := key.Hash(csr.RawSubjectPublicKeyInfo)
@@ -48,6 +48,16 @@ func readRequest(raw []byte) (request, error) {
 		out.extensions = append(out.extensions, extension{e.Id.String(), e.Value})
 	}
 	return out, nil
+}
+
+// provesPossession checks the request's own signature (RFC 2986 §4.2). The standard library accepts SHA-1 there, which
+// proves nothing any more.
+func provesPossession(csr *x509.CertificateRequest) error {
+	switch csr.SignatureAlgorithm {
+	case x509.SHA1WithRSA, x509.ECDSAWithSHA1:
+		return x509.InsecureAlgorithmError(csr.SignatureAlgorithm)
+	}
+	return csr.CheckSignature()
 }
 
 func (r request) extension(oid string) []byte {

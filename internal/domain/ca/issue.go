@@ -168,7 +168,7 @@ func errRevoked(target string) error {
 func (o *Order) request() (Request, error) {
 	var r Request
 	var err error
-	if len(o.CSR) > 0 {
+	if len(o.CSR) > 0 || len(o.SPKI) == 0 {
 		r, err = ReadRequest(o.CSR)
 	} else {
 		r, err = pkix.BareRequest(o.SPKI)

@@ -7,6 +7,7 @@ package adminapi
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"chancery/api"
 	"chancery/internal/base/who"
@@ -50,10 +51,10 @@ func answer[T any](v T, err error) (*body[T], error) {
 var tag = []string{"administration"}
 
 func (f face) setup(a *rest.API) {
-	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/setup", Permission: who.Public, Status: http.StatusCreated, Tags: tag, Summary: "Make the first administrator with the one-time setup code",
+	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/setup", Permission: who.Public, Gated: true, Status: http.StatusCreated, Tags: tag, Summary: "Make the first administrator with the one-time setup code",
 		Description: "The answer holds an API token, shown this once."},
 		func(ctx context.Context, in *body[api.SetupRequest]) (*body[api.Token], error) {
-			_, token, secret, err := f.accounts.SetUp(ctx, in.Body.Code, account.Spec{Name: in.Body.Name}, account.TokenSpec{Label: "setup"})
+			_, token, secret, err := f.accounts.SetUp(ctx, in.Body.Code, account.Spec{Name: in.Body.Name}, account.TokenSpec{Label: "setup", Expires: time.Now().Add(tokenLifetime)})
 			return answer(wireToken(token, secret), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/whoami", Permission: who.Public, Tags: tag, Summary: "Say who the caller is taken for"},

@@ -13,11 +13,12 @@ import (
 )
 
 // issuing describes the bodies of the routes that issue: JSON with PEM, or a certificate request in DER.
-func issuing(in any) rest.Media {
+func issuing(in any, query map[string]string) rest.Media {
 	return rest.Media{
 		In:         map[string]any{rest.TypeJSON: in, rest.TypeCSR: nil},
 		Out:        map[string]any{rest.TypeJSON: api.Issued{}, rest.TypeCertificate: nil, rest.TypeChain: nil},
 		First:      rest.TypeJSON,
+		Query:      query,
 		Idempotent: true,
 	}
 }
@@ -26,11 +27,11 @@ func (f face) certificates(a *rest.API) {
 	rest.Raw(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/agent-certificates", Permission: who.AgentOwn, Or: who.AgentIssue, Status: http.StatusCreated, Gated: true, Tags: tag,
 		Summary:     "Issue an agent certificate for a signed delegation authorization",
 		Description: "The agent identity stands beside the certificate request or inside it as a requested extension. The same authorization and key give the stored certificate again."},
-		issuing(api.AgentIssueRequest{}), f.issue)
+		issuing(api.AgentIssueRequest{}, nil), f.issue)
 	rest.Raw(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/agent-certificates/renew", Permission: who.Public, Status: http.StatusCreated, Gated: true, Tags: tag,
 		Summary:     "Renew an agent's certificate under a standing delegation",
 		Description: "The agent proves itself with its certificate on the mTLS listener, or with a certificate request signed by its last certified key."},
-		issuing(api.AgentRenewRequest{}), f.renew)
+		issuing(api.AgentRenewRequest{}, map[string]string{"agent": "with a request in DER and no certificate: the agent"}), f.renew)
 	rest.Raw(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/enrol", Permission: who.Public, Status: http.StatusCreated, Gated: true, Tags: tag,
 		Summary:     "Enrol an agent with a one-time token",
 		Description: "Binds the key of the certificate request to the agent. Under a standing delegation the answer holds the first certificate."},
@@ -58,7 +59,7 @@ func (f face) renew(r *rest.Request) (*rest.Answer, error) {
 	n := agent.Renewal{Key: idempotency, ClientKey: clientKey(r)}
 	switch r.Type {
 	case rest.TypeCSR:
-		n.Request = r.Content
+		n.Agent, n.Request = r.URL.Query().Get("agent"), r.Content
 	case rest.TypeJSON:
 		var in api.AgentRenewRequest
 		if err := r.Decode(&in); err != nil {

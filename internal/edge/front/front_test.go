@@ -523,7 +523,7 @@ func TestRecentRefusals(t *testing.T) {
 func TestWorkHasADeadline(t *testing.T) {
 	t.Parallel()
 	h := open(t, func(c *Config) { c.Work = 20 * time.Millisecond })
-	send(t, h.client(t), "GET", h.url(HTTPS, "/hold"), "").want(t, 503, "deadline_passed")
+	send(t, h.client(t), "GET", h.url(HTTPS, "/hold"), "").want(t, 504, "deadline_passed")
 }
 
 func TestRateOfStrangers(t *testing.T) {

@@ -17,15 +17,15 @@ const ocspBytesMax = 4 << 10
 
 func (f face) public(a *rest.API) {
 	out := map[string]any{rest.TypeOCSPResponse: nil}
-	rest.Raw(a, rest.Operation{Method: http.MethodPost, Path: ca.OCSPPath, Permission: who.Public, MaxBody: ocspBytesMax, Tags: tag, Summary: "Ask for the status of certificates (OCSP, RFC 6960)"},
+	rest.Raw(a, rest.Operation{Method: http.MethodPost, Path: ca.OCSPPath, Permission: who.Public, Gated: true, MaxBody: ocspBytesMax, Tags: tag, Summary: "Ask for the status of certificates (OCSP, RFC 6960)"},
 		rest.Media{In: map[string]any{rest.TypeOCSPRequest: nil}, Out: out, First: rest.TypeOCSPRequest},
 		func(r *rest.Request) (*rest.Answer, error) { return f.ocsp(r, r.Content) })
-	rest.Raw(a, rest.Operation{Method: http.MethodGet, Path: ca.OCSPPath + "/{request...}", Permission: who.Public, Tags: tag, Summary: "Ask for the status of a certificate by GET (RFC 6960 appendix A)"},
+	rest.Raw(a, rest.Operation{Method: http.MethodGet, Path: ca.OCSPPath + "/{request...}", Permission: who.Public, Gated: true, Tags: tag, Summary: "Ask for the status of a certificate by GET (RFC 6960 appendix A)"},
 		rest.Media{Out: out},
 		func(r *rest.Request) (*rest.Answer, error) {
 			question, err := ca.DecodeOCSPPath(strings.TrimPrefix(r.URL.EscapedPath(), ca.OCSPPath+"/"))
 			if err != nil {
-				return nil, err
+				question = nil // what is no base64 is no question either, and OCSP has an answer to that
 			}
 			return f.ocsp(r, question)
 		})
@@ -63,7 +63,7 @@ func (f face) file(r *rest.Request) (*rest.Answer, error) {
 	case "cer":
 		return &rest.Answer{Type: rest.TypeCertificate, Body: authority.Certificate, Header: cacheable("public, max-age=3600")}, nil
 	case "pem":
-		return &rest.Answer{Type: rest.TypePEM, Body: []byte(encodePEM(authority.Certificate))}, nil
+		return &rest.Answer{Type: rest.TypePEM, Body: []byte(encodePEM(authority.Certificate)), Header: cacheable("public, max-age=3600")}, nil
 	}
 	return nil, fault.New(fault.NotFound, "file_unknown", "there is no %.80q here", r.PathValue("file")).WithHint("ask for NAME.cer, NAME.pem or NAME.crl")
 }

@@ -113,8 +113,10 @@ func statusOfKind(k fault.Kind) int {
 		return http.StatusRequestEntityTooLarge
 	case fault.Limited:
 		return http.StatusTooManyRequests
-	case fault.Unavailable, fault.Unknown:
+	case fault.Unavailable:
 		return http.StatusServiceUnavailable
+	case fault.Unknown: // not 503, on which clients repeat what they sent: it may have been done
+		return http.StatusGatewayTimeout
 	}
 	return http.StatusInternalServerError
 }
