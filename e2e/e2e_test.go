@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,6 +20,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	_ "modernc.org/sqlite" // for tamper
 
 	"chancery/internal/cli"
 )
@@ -33,6 +36,9 @@ func TestMain(m *testing.M) {
 
 func TestStories(t *testing.T) {
 	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the stories use the admin socket and signals, which this system does not have")
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata",
 		Setup:         setUp,
@@ -45,6 +51,7 @@ func TestStories(t *testing.T) {
 			"exits":     exits,
 			"shape":     shape,
 			"mode":      mode,
+			"tamper":    tamper,
 		},
 	})
 }
@@ -161,6 +168,21 @@ func mode(ts *testscript.TestScript, neg bool, args []string) {
 		if got := strconv.FormatUint(uint64(info.Mode().Perm()), 8); got != args[0] {
 			ts.Fatalf("%s has the mode %s, want %s", name, got, args[0])
 		}
+	}
+}
+
+// tamper changes a database file behind the program's back: tamper FILE STATEMENT.
+func tamper(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: tamper FILE STATEMENT")
+	}
+	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
+	ts.Check(err)
+	defer db.Close()
+	result, err := db.ExecContext(context.Background(), args[1])
+	ts.Check(err)
+	if changed, err := result.RowsAffected(); err != nil || changed == 0 {
+		ts.Fatalf("nothing was changed (%v)", err)
 	}
 }
 

@@ -154,16 +154,14 @@ func (t *terminal) revoke() *cobra.Command {
 }
 
 func (t *terminal) list() *cobra.Command {
-	var authority, name, keyHash, principal, agent string
+	var wanted search
 	var l listing
 	c := &cobra.Command{
 		Use: "list", Short: "List certificates", Args: cobra.NoArgs,
 		RunE: t.remote(func(ctx context.Context, server *client.Client, _ []string) error {
-			query := url.Values{}
-			for field, value := range map[string]string{"authority": authority, "name": name, "key_hash": keyHash, "principal": principal, "agent": agent} {
-				if value != "" {
-					query.Set(field, value)
-				}
+			query, err := wanted.query(ctx, server)
+			if err != nil {
+				return err
 			}
 			page, err := collect[api.Certificate](ctx, server, "/api/v1/certificates", query, l)
 			if err != nil {
@@ -174,13 +172,37 @@ func (t *terminal) list() *cobra.Command {
 			})
 		}),
 	}
-	c.Flags().StringVar(&authority, "authority", "", "of this authority")
-	c.Flags().StringVar(&name, "name", "", "with this subject alternative name")
-	c.Flags().StringVar(&keyHash, "key-hash", "", "of the key with this SHA-256, hexadecimal")
-	c.Flags().StringVar(&principal, "principal", "", "of this person's agents, by identifier")
-	c.Flags().StringVar(&agent, "agent", "", "of this agent, by identifier")
+	c.Flags().StringVar(&wanted.authority, "authority", "", "of this authority")
+	c.Flags().StringVar(&wanted.name, "name", "", "with this subject alternative name")
+	c.Flags().StringVar(&wanted.keyHash, "key-hash", "", "of the key with this SHA-256, hexadecimal")
+	c.Flags().StringVar(&wanted.person, "person", "", "of the agents that this person answers for, by name")
+	c.Flags().StringVar(&wanted.agent, "agent", "", "of this agent, by identifier or name")
 	l.flags(c)
 	return c
+}
+
+// A search says which certificates are looked for. All that is given has to hold.
+type search struct{ authority, name, keyHash, person, agent string }
+
+// query writes the search as the route takes it.
+func (s search) query(ctx context.Context, server *client.Client) (url.Values, error) {
+	person, err := accountID(ctx, server, s.person)
+	if err != nil {
+		return nil, err
+	}
+	agent := ""
+	if s.agent != "" {
+		if agent, err = agentID(ctx, server, s.agent); err != nil {
+			return nil, err
+		}
+	}
+	query := url.Values{}
+	for field, value := range map[string]string{"authority": s.authority, "name": s.name, "key_hash": s.keyHash, "principal": person, "agent": agent} {
+		if value != "" {
+			query.Set(field, value)
+		}
+	}
+	return query, nil
 }
 
 func (t *terminal) showCertificate() *cobra.Command {
