@@ -31,6 +31,9 @@ func (t *terminal) issue() *cobra.Command {
 		Long:    "Issues a certificate for the given names: DNS names, addresses, URIs or e-mail addresses. The private key is made here, in\nOUT.key for this user alone, unless it is there already; only a certificate request leaves this machine. The certificate\nwith its chain goes into OUT.pem.",
 		Example: "  chancery issue web.internal 10.0.0.7 --out web\n  chancery issue --profile tls-client --cn backup-job --out backup --p12 backup.p12",
 		RunE: t.remote(func(ctx context.Context, server *client.Client, args []string) error {
+			if err := p12.ready(t, pair(out)); err != nil {
+				return err
+			}
 			request, err := pair(out).request(csr, key.Kind(kind), commonName)
 			if err != nil {
 				return err
@@ -65,7 +68,7 @@ func (t *terminal) deliver(issued api.Issued, to pair, p12 container) error {
 	if err := t.keep(to, bundle(issued)); err != nil {
 		return err
 	}
-	if err := t.pack(p12, to); err != nil {
+	if err := p12.pack(to); err != nil {
 		return err
 	}
 	if to == "" && !t.json {
@@ -96,6 +99,10 @@ func (t *terminal) renew() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			to := pair(cmp.Or(out, strings.TrimSuffix(file, ".pem")))
+			if err := p12.ready(t, to); err != nil {
+				return err
+			}
 			order := api.RenewRequest{LifetimeSec: seconds(lifetime)}
 			if csr != "" {
 				if order.Request, err = pair("").request(csr, "", ""); err != nil {
@@ -106,7 +113,7 @@ func (t *terminal) renew() *cobra.Command {
 			if err := server.Call(ctx, "POST", "/api/v1/certificates/"+serial+"/renew", order, &issued); err != nil {
 				return err
 			}
-			return t.deliver(issued, pair(cmp.Or(out, strings.TrimSuffix(file, ".pem"))), p12)
+			return t.deliver(issued, to, p12)
 		}),
 	}
 	c.Flags().StringVar(&out, "out", "", "write OUT.pem instead")

@@ -1,6 +1,6 @@
-// Package cli is the command line: one file a command, all of them thin.
+// Package cli is the command line: a file for each group of commands, all of them thin.
 //
-// Commands that work on the data directory itself (quickstart, init, serve, restore, doctor, audit verify) open it
+// Commands that work on the data directory itself (quickstart, init, serve, restore, rescue, audit verify) open it
 // through package server and take its lock; every other command is a client of a running server, through the admin
 // socket of the data directory or over HTTPS with a token. Every command can answer in JSON. An error is shown once:
 // what happened, a hint where there is one, and an exit code from one table.
@@ -91,7 +91,7 @@ func (t *terminal) command() *cobra.Command {
 		{"Begin:", []*cobra.Command{t.quickstart(), t.initialize(), t.serve(), t.setup()}},
 		{"Certificates:", []*cobra.Command{t.issue(), t.renew(), t.revoke(), t.list(), t.showCertificate(), t.crl(), t.authority(), t.profile()}},
 		{"People and agents:", []*cobra.Command{t.user(), t.tokens(), t.agent(), t.delegation(), t.verify()}},
-		{"Care:", []*cobra.Command{t.config(), t.doctor(), t.explainCode(), t.audit(), t.backup(), t.restore(), t.trust(), t.bench()}},
+		{"Care:", []*cobra.Command{t.config(), t.doctor(), t.explainCode(), t.audit(), t.backup(), t.restore(), t.rescue(), t.trust(), t.bench()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, c := range g.commands {
