@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -41,7 +43,7 @@ func TestStories(t *testing.T) {
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata",
-		Setup:         setUp,
+		Setup:         (&ports{given: map[string]bool{}}).setUp,
 		UpdateScripts: *update,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ready":     ready,
@@ -56,24 +58,55 @@ func TestStories(t *testing.T) {
 	})
 }
 
+// ports hands out addresses on loopback, each once. They lie below those that systems take for outgoing connections, so
+// that nothing else takes one between here and the story's server.
+type ports struct {
+	mu    sync.Mutex
+	given map[string]bool
+}
+
+const (
+	portFirst = 20000
+	portRange = 12000
+)
+
+func (p *ports) free() (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", portFirst+rand.IntN(portRange))
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			continue
+		}
+		if err := listener.Close(); err != nil {
+			return "", err
+		}
+		if !p.given[address] {
+			p.given[address] = true
+			return address, nil
+		}
+	}
+	return "", errors.New("no free port was found")
+}
+
 // setUp gives each story its own home and free ports. Settings come through the environment, so that the commands of a
 // story read as they would with the standard ports.
-func setUp(env *testscript.Env) error {
-	var ports [4]string
-	for i := range ports {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+func (p *ports) setUp(env *testscript.Env) error {
+	var addresses [4]string
+	for i := range addresses {
+		var err error
+		if addresses[i], err = p.free(); err != nil {
 			return err
 		}
-		defer listener.Close()
-		ports[i] = listener.Addr().String()
 	}
+	https, mtls, loopback, public := addresses[0], addresses[1], addresses[2], addresses[3]
 	for name, value := range map[string]string{
 		"HOME": env.WorkDir, "TZ": "UTC", "USER": "owner", "GODEBUG": os.Getenv("GODEBUG"),
-		"CHANCERY_LISTEN_HTTPS": ports[0], "CHANCERY_LISTEN_MTLS": ports[1], "CHANCERY_LISTEN_LOOPBACK": ports[2], "CHANCERY_LISTEN_PUBLIC": ports[3],
-		"CHANCERY_NAME_PUBLIC_URL": "http://" + ports[3], "CHANCERY_LOG_LEVEL": "warn",
+		"CHANCERY_LISTEN_HTTPS": https, "CHANCERY_LISTEN_MTLS": mtls, "CHANCERY_LISTEN_LOOPBACK": loopback, "CHANCERY_LISTEN_PUBLIC": public,
+		"CHANCERY_NAME_PUBLIC_URL": "http://" + public, "CHANCERY_LOG_LEVEL": "warn",
 		"CHANCERY_STORE_ACCEPT": "file_system", // the directory of tests may lie in memory
-		"HTTPS":                 "https://" + ports[0], "MTLS": "https://" + ports[1], "PUBLIC": "http://" + ports[3],
+		"HTTPS":                 "https://" + https, "MTLS": "https://" + mtls, "PUBLIC": "http://" + public,
 	} {
 		env.Setenv(name, value)
 	}
