@@ -87,7 +87,10 @@ func createVault(ctx context.Context, db *store.Store, passphrase []byte, c cost
 // Faults: Denied passphrase_wrong; Invalid passphrase_missing; Conflict keyring_changed if another change was quicker.
 func (r *Ring) Reseal(ctx context.Context, old, new []byte) error {
 	before, found, err := readVault(ctx, r.db)
-	if err != nil || !found {
+	if err == nil && !found {
+		err = ErrDamaged // an open ring has a vault
+	}
+	if err != nil {
 		return fmt.Errorf("reading the keyring: %w", err)
 	}
 	dataKey, err := before.unwrap(old)
