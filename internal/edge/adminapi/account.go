@@ -14,37 +14,37 @@ import (
 
 func (f face) directory(a *rest.API) {
 	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/accounts", Permission: who.AccountManage, Status: http.StatusCreated, Tags: tag, Summary: "Make a person's or a service's account"},
-		func(ctx context.Context, in *body[api.NewAccount]) (*body[api.Account], error) {
+		func(ctx context.Context, in *rest.Body[api.NewAccount]) (*rest.Body[api.Account], error) {
 			made, err := f.accounts.Create(ctx, account.Spec{
 				Kind: kindOf(in.Body.Kind), Name: in.Body.Name, Display: in.Body.Display, Roles: roles(in.Body.Roles), Authorities: in.Body.Authorities,
 			})
-			return answer(wire(made), err)
+			return rest.Reply(wire(made), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/accounts", Permission: who.AccountRead, Tags: tag, Summary: "List accounts"},
 		func(ctx context.Context, in *struct {
 			rest.Paging
 			Kind string `query:"kind" enum:"person,service"`
-		}) (*body[api.Page[api.Account]], error) {
+		}) (*rest.Body[api.Page[api.Account]], error) {
 			after, err := in.After()
 			if err != nil {
 				return nil, err
 			}
 			page, err := f.accounts.List(ctx, kindOf(in.Kind), after, in.Limit)
-			return answer(paged(page, wire), err)
+			return rest.Reply(rest.PageOf(page.Items, page.Next, wire), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/accounts/{id}", Permission: who.AccountRead, Tags: tag, Summary: "Show an account", Description: "By identifier or by name."},
-		func(ctx context.Context, in *named) (*body[api.Account], error) {
+		func(ctx context.Context, in *named) (*rest.Body[api.Account], error) {
 			found, err := f.find(ctx, in.ID)
-			return answer(wire(found), err)
+			return rest.Reply(wire(found), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodPatch, Path: "/api/v1/accounts/{id}", Permission: who.AccountManage, Tags: tag, Summary: "Change an account",
 		Description: "What is left out stays. What hangs on a role that is gone, or on a disabled account, ends at once."},
 		func(ctx context.Context, in *struct {
 			ID   string `path:"id" maxLength:"64"`
 			Body api.AccountChange
-		}) (*body[api.Account], error) {
+		}) (*rest.Body[api.Account], error) {
 			changed, err := f.accounts.Change(ctx, in.ID, change(in.Body))
-			return answer(wire(changed), err)
+			return rest.Reply(wire(changed), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodDelete, Path: "/api/v1/accounts/{id}", Permission: who.AccountManage, Status: http.StatusNoContent, Tags: tag, Summary: "Remove an account with its tokens and bound keys"},
 		func(ctx context.Context, in *named) (*struct{}, error) { return nil, f.accounts.Delete(ctx, in.ID) })
@@ -90,14 +90,6 @@ func wire(a account.Account) api.Account {
 		out.Roles = append(out.Roles, string(r))
 	}
 	return out
-}
-
-func paged[D, A any](page account.Page[D], wire func(D) A) api.Page[A] {
-	items := make([]A, len(page.Items))
-	for i, item := range page.Items {
-		items[i] = wire(item)
-	}
-	return rest.NewPage(items, page.Next)
 }
 
 // self gives account, or the caller's own where it is empty.

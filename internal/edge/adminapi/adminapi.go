@@ -34,18 +34,8 @@ type face struct {
 	refusals func() []api.Refusal
 }
 
-type (
-	body[T any] struct{ Body T }
-	named       struct {
-		ID string `path:"id" maxLength:"64"`
-	}
-)
-
-func answer[T any](v T, err error) (*body[T], error) {
-	if err != nil {
-		return nil, err
-	}
-	return &body[T]{v}, nil
+type named struct {
+	ID string `path:"id" maxLength:"64"`
 }
 
 var tag = []string{"administration"}
@@ -53,17 +43,17 @@ var tag = []string{"administration"}
 func (f face) setup(a *rest.API) {
 	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/setup", Permission: who.Public, Gated: true, Status: http.StatusCreated, Tags: tag, Summary: "Make the first administrator with the one-time setup code",
 		Description: "The answer holds an API token, shown this once."},
-		func(ctx context.Context, in *body[api.SetupRequest]) (*body[api.Token], error) {
+		func(ctx context.Context, in *rest.Body[api.SetupRequest]) (*rest.Body[api.Token], error) {
 			_, token, secret, err := f.accounts.SetUp(ctx, in.Body.Code, account.Spec{Name: in.Body.Name}, account.TokenSpec{Label: "setup", Expires: time.Now().Add(tokenLifetime)})
-			return answer(wireToken(token, secret), err)
+			return rest.Reply(wireToken(token, secret), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/whoami", Permission: who.Public, Tags: tag, Summary: "Say who the caller is taken for"},
-		func(ctx context.Context, _ *struct{}) (*body[api.Caller], error) {
+		func(ctx context.Context, _ *struct{}) (*rest.Body[api.Caller], error) {
 			caller := who.From(ctx)
 			out := api.Caller{Kind: caller.Kind.String(), ID: caller.ID, Name: caller.Name, Permissions: []string{}, Authorities: caller.Authorities}
 			for _, p := range caller.Permissions {
 				out.Permissions = append(out.Permissions, string(p))
 			}
-			return answer(out, nil)
+			return rest.Reply(out, nil)
 		})
 }

@@ -20,7 +20,7 @@ func (f face) audit(a *rest.API) {
 			rest.Paging
 			Target string `query:"target" maxLength:"96"`
 			Actor  string `query:"actor" maxLength:"64"`
-		}) (*body[api.Page[api.AuditLine]], error) {
+		}) (*rest.Body[api.Page[api.AuditLine]], error) {
 			after, err := position(in.Paging)
 			if err != nil {
 				return nil, err
@@ -37,7 +37,7 @@ func (f face) audit(a *rest.API) {
 			if len(lines) == in.Limit {
 				next = strconv.FormatInt(lines[len(lines)-1].Seq, 10)
 			}
-			return answer(rest.NewPage(items, next), nil)
+			return rest.Reply(rest.NewPage(items, next), nil)
 		})
 }
 
@@ -69,12 +69,12 @@ func (f face) state(a *rest.API) {
 			return alive(r)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/health", Permission: who.HealthRead, Tags: tag, Summary: "Show the state of the database and its durability settings"},
-		func(ctx context.Context, _ *struct{}) (*body[api.Health], error) {
-			return answer(Health(ctx, f.db, f.version), nil)
+		func(ctx context.Context, _ *struct{}) (*rest.Body[api.Health], error) {
+			return rest.Reply(Health(ctx, f.db, f.version), nil)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/refusals", Permission: who.AuditRead, Tags: tag, Summary: "Show recent refusals, the newest first", Description: "From memory, of this instance alone."},
-		func(context.Context, *struct{}) (*body[api.Page[api.Refusal]], error) {
-			return answer(rest.NewPage(f.refusals(), ""), nil)
+		func(context.Context, *struct{}) (*rest.Body[api.Page[api.Refusal]], error) {
+			return rest.Reply(rest.NewPage(f.refusals(), ""), nil)
 		})
 	rest.Raw(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/backup", Permission: who.BackupWrite, Deadline: time.Hour, Tags: tag, Summary: "Write a backup of everything, from one snapshot"},
 		rest.Media{Out: map[string]any{"application/octet-stream": nil}, First: "application/octet-stream"},

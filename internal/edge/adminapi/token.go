@@ -19,19 +19,19 @@ const tokenLifetime = 90 * 24 * time.Hour
 
 func (f face) tokens(a *rest.API) {
 	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/tokens", Permission: who.TokenOwn, Or: who.TokenManage, Status: http.StatusCreated, Tags: tag, Summary: "Make an API token", Description: "The answer shows the secret this once."},
-		func(ctx context.Context, in *body[api.NewToken]) (*body[api.Token], error) {
+		func(ctx context.Context, in *rest.Body[api.NewToken]) (*rest.Body[api.Token], error) {
 			owner, err := self(ctx, in.Body.Account)
 			if err != nil {
 				return nil, err
 			}
 			made, secret, err := f.accounts.CreateToken(ctx, owner, tokenSpec(in.Body))
-			return answer(wireToken(made, secret), err)
+			return rest.Reply(wireToken(made, secret), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/tokens", Permission: who.TokenOwn, Or: who.TokenManage, Tags: tag, Summary: "List the tokens of an account"},
 		func(ctx context.Context, in *struct {
 			rest.Paging
 			Account string `query:"account" maxLength:"64" doc:"default: the caller's own"`
-		}) (*body[api.Page[api.Token]], error) {
+		}) (*rest.Body[api.Page[api.Token]], error) {
 			after, err := in.After()
 			if err != nil {
 				return nil, err
@@ -41,7 +41,7 @@ func (f face) tokens(a *rest.API) {
 				return nil, err
 			}
 			page, err := f.accounts.Tokens(ctx, owner, after, in.Limit)
-			return answer(paged(page, func(t account.Token) api.Token { return wireToken(t, "") }), err)
+			return rest.Reply(rest.PageOf(page.Items, page.Next, func(t account.Token) api.Token { return wireToken(t, "") }), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodDelete, Path: "/api/v1/tokens/{id}", Permission: who.TokenOwn, Or: who.TokenManage, Status: http.StatusNoContent, Tags: tag, Summary: "End a token at once"},
 		func(ctx context.Context, in *named) (*struct{}, error) {
@@ -71,7 +71,7 @@ func wireToken(t account.Token, secret string) api.Token {
 func (f face) bindings(a *rest.API) {
 	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/bindings", Permission: who.AccountManage, Status: http.StatusNoContent, Tags: tag,
 		Summary: "Let the holder of a certified key call as an account"},
-		func(ctx context.Context, in *body[api.Binding]) (*struct{}, error) {
+		func(ctx context.Context, in *rest.Body[api.Binding]) (*struct{}, error) {
 			hash, err := keyHash(in.Body.KeyHash)
 			if err != nil {
 				return nil, err

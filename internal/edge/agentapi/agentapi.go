@@ -36,19 +36,11 @@ type (
 	named struct {
 		ID string `path:"id" maxLength:"64"`
 	}
-	body[T any] struct{ Body T }
-	byOwner     struct {
+	byOwner struct {
 		rest.Paging
 		Owner string `query:"owner" maxLength:"64" doc:"a person; default: the caller, or everybody for those who may read all agents"`
 	}
 )
-
-func answer[T any](v T, err error) (*body[T], error) {
-	if err != nil {
-		return nil, err
-	}
-	return &body[T]{v}, nil
-}
 
 // self gives person, or the caller itself where it is empty and the caller is a person.
 func self(ctx context.Context, person string) string {
@@ -79,36 +71,36 @@ var tag = []string{"agents"}
 
 func (f face) registry(a *rest.API) {
 	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/agents", Permission: who.AgentOwn, Or: who.AgentManage, Status: http.StatusCreated, Tags: tag, Summary: "Register an agent"},
-		func(ctx context.Context, in *body[api.NewAgent]) (*body[api.Agent], error) {
+		func(ctx context.Context, in *rest.Body[api.NewAgent]) (*rest.Body[api.Agent], error) {
 			owner, err := answering(ctx, in.Body.Owner)
 			if err != nil {
 				return nil, err
 			}
 			made, err := f.agents.Create(ctx, owner, in.Body.Name)
-			return answer(f.agent(made), err)
+			return rest.Reply(f.agent(made), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/agents", Permission: who.AgentOwn, Or: who.AgentRead, Tags: tag, Summary: "List agents"},
-		func(ctx context.Context, in *byOwner) (*body[api.Page[api.Agent]], error) {
+		func(ctx context.Context, in *byOwner) (*rest.Body[api.Page[api.Agent]], error) {
 			after, err := in.After()
 			if err != nil {
 				return nil, err
 			}
 			page, err := f.agents.Agents(ctx, listed(ctx, in.Owner), after, in.Limit)
-			return answer(paged(page, f.agent), err)
+			return rest.Reply(rest.PageOf(page.Items, page.Next, f.agent), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/agents/{id}", Permission: who.AgentOwn, Or: who.AgentRead, Tags: tag, Summary: "Show an agent"},
-		func(ctx context.Context, in *named) (*body[api.Agent], error) {
+		func(ctx context.Context, in *named) (*rest.Body[api.Agent], error) {
 			found, err := f.agents.Agent(ctx, in.ID)
-			return answer(f.agent(found), err)
+			return rest.Reply(f.agent(found), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/agents/{id}/invitations", Permission: who.AgentOwn, Or: who.AgentManage, Status: http.StatusCreated, Tags: tag,
 		Summary: "Make a one-time enrolment token"},
 		func(ctx context.Context, in *struct {
 			ID   string `path:"id" maxLength:"64"`
 			Body api.InvitationRequest
-		}) (*body[api.Invitation], error) {
+		}) (*rest.Body[api.Invitation], error) {
 			made, err := f.agents.Invite(ctx, in.ID, in.Body.Delegation)
-			return answer(api.Invitation(made), err)
+			return rest.Reply(api.Invitation(made), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/stop/{id}", Permission: who.AgentOwn, Or: who.AgentStop, Status: http.StatusNoContent, Tags: tag,
 		Summary: "Stop an agent, a delegation, or all that a person delegated", Description: "Everything below is dead in OCSP and CRL within a second. What is stopped stays stopped."},
@@ -117,12 +109,4 @@ func (f face) registry(a *rest.API) {
 
 func (f face) agent(a agent.Agent) api.Agent {
 	return api.Agent{ID: a.ID, Name: a.Name, Owner: a.Owner, Delegation: a.Delegation, KeyHash: a.KeyHash, Stopped: a.ID != "" && f.stopped(a.ID), CreatedAt: a.CreatedAt, EnrolledAt: a.EnrolledAt}
-}
-
-func paged[D, A any](page agent.Page[D], wire func(D) A) api.Page[A] {
-	items := make([]A, len(page.Items))
-	for i, item := range page.Items {
-		items[i] = wire(item)
-	}
-	return rest.NewPage(items, page.Next)
 }

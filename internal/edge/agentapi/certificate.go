@@ -1,7 +1,6 @@
 package agentapi
 
 import (
-	"encoding/pem"
 	"net/http"
 
 	"chancery/api"
@@ -116,22 +115,12 @@ func certificate(r *rest.Request, c agent.Certificate, err error) (*rest.Answer,
 	if err != nil {
 		return nil, err
 	}
-	offered := []string{rest.TypeJSON, rest.TypeCertificate, rest.TypeChain}
-	if r.Type == rest.TypeCSR {
-		offered = []string{rest.TypeCertificate, rest.TypeJSON, rest.TypeChain}
-	}
-	switch wanted := r.Wants(offered...); wanted {
-	case rest.TypeCertificate:
-		return &rest.Answer{Type: wanted, Body: c.DER}, nil
-	case rest.TypeChain:
-		return &rest.Answer{Type: wanted, Body: []byte(encodePEM(c.DER, c.Issuer) + beside(c))}, nil
-	}
-	return &rest.Answer{JSON: issued(c)}, nil
+	return r.Certificate(issued(c), c.DER, rest.CertificatePEM(c.Issuer)+beside(c)), nil
 }
 
 func issued(c agent.Certificate) api.Issued {
 	return api.Issued{
-		Serial: c.Serial, PEM: encodePEM(c.DER), Chain: encodePEM(c.Issuer), Principal: beside(c), NotBefore: c.NotBefore, NotAfter: c.NotAfter, Again: c.Again,
+		Serial: c.Serial, PEM: rest.CertificatePEM(c.DER), Chain: rest.CertificatePEM(c.Issuer), Principal: beside(c), NotBefore: c.NotBefore, NotAfter: c.NotAfter, Again: c.Again,
 	}
 }
 
@@ -140,13 +129,5 @@ func beside(c agent.Certificate) string {
 	if c.Principal == nil {
 		return ""
 	}
-	return encodePEM(c.Principal, c.PrincipalIssuer)
-}
-
-func encodePEM(ders ...[]byte) string {
-	var out []byte
-	for _, der := range ders {
-		out = append(out, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
-	}
-	return string(out)
+	return rest.CertificatePEM(c.Principal, c.PrincipalIssuer)
 }

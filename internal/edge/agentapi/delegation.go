@@ -16,18 +16,18 @@ import (
 func (f face) principals(a *rest.API) {
 	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/principals", Permission: who.AgentManage, Status: http.StatusCreated, Tags: tag,
 		Summary: "Certify a person's key for delegating", Description: "The grants are what the person may hand on to agents."},
-		func(ctx context.Context, in *body[api.PrincipalRequest]) (*body[api.Issued], error) {
+		func(ctx context.Context, in *rest.Body[api.PrincipalRequest]) (*rest.Body[api.Issued], error) {
 			terms, err := principalTerms(in.Body)
 			if err != nil {
 				return nil, err
 			}
 			c, err := f.agents.Certify(ctx, terms, []byte(in.Body.Request))
-			return answer(issued(c), err)
+			return rest.Reply(issued(c), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/principals/{id}", Permission: who.AgentOwn, Or: who.AgentRead, Tags: tag, Summary: "List a person's principal certificates"},
-		func(ctx context.Context, in *named) (*body[api.Page[api.Principal]], error) {
+		func(ctx context.Context, in *named) (*rest.Body[api.Page[api.Principal]], error) {
 			all, err := f.agents.Principals(ctx, in.ID)
-			return answer(paged(agent.Page[*agent.Principal]{Items: all}, principal), err)
+			return rest.Reply(rest.PageOf(all, "", principal), err)
 		})
 }
 
@@ -54,7 +54,7 @@ func parseAll(texts []string) (capability.Set, error) {
 }
 
 func principal(p *agent.Principal) api.Principal {
-	out := api.Principal{Serial: p.Serial, Person: p.Person, UID: p.UID.String(), HeldHere: p.HeldAs != "", NotAfter: p.NotAfter, PEM: encodePEM(p.Certificate), Grants: []string{}}
+	out := api.Principal{Serial: p.Serial, Person: p.Person, UID: p.UID.String(), HeldHere: p.HeldAs != "", NotAfter: p.NotAfter, PEM: rest.CertificatePEM(p.Certificate), Grants: []string{}}
 	for _, c := range p.Grants.Grants {
 		out.Grants = append(out.Grants, c.String())
 	}
@@ -64,27 +64,27 @@ func principal(p *agent.Principal) api.Principal {
 func (f face) delegations(a *rest.API) {
 	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/delegations", Permission: who.DelegationOwn, Or: who.DelegationManage, Status: http.StatusCreated, Tags: tag, Summary: "Approve a delegation",
 		Description: "What the agent may do, until when, how long each certificate may live, and for how many agents."},
-		func(ctx context.Context, in *body[api.NewDelegation]) (*body[api.Delegation], error) {
+		func(ctx context.Context, in *rest.Body[api.NewDelegation]) (*rest.Body[api.Delegation], error) {
 			person, err := answering(ctx, in.Body.Principal)
 			if err != nil {
 				return nil, err
 			}
 			made, err := f.agents.Delegate(ctx, terms(person, in.Body))
-			return answer(f.delegation(made), err)
+			return rest.Reply(f.delegation(made), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/delegations", Permission: who.DelegationOwn, Or: who.AgentRead, Tags: tag, Summary: "List delegations"},
-		func(ctx context.Context, in *byOwner) (*body[api.Page[api.Delegation]], error) {
+		func(ctx context.Context, in *byOwner) (*rest.Body[api.Page[api.Delegation]], error) {
 			after, err := in.After()
 			if err != nil {
 				return nil, err
 			}
 			page, err := f.agents.Delegations(ctx, listed(ctx, in.Owner), after, in.Limit)
-			return answer(paged(page, f.delegation), err)
+			return rest.Reply(rest.PageOf(page.Items, page.Next, f.delegation), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/delegations/{id}", Permission: who.DelegationOwn, Or: who.AgentRead, Tags: tag, Summary: "Show a delegation"},
-		func(ctx context.Context, in *named) (*body[api.Delegation], error) {
+		func(ctx context.Context, in *named) (*rest.Body[api.Delegation], error) {
 			found, err := f.agents.Delegation(ctx, in.ID)
-			return answer(f.delegation(found), err)
+			return rest.Reply(f.delegation(found), err)
 		})
 }
 

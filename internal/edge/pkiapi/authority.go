@@ -20,45 +20,41 @@ type byName struct {
 
 func (f face) authorities(a *rest.API) {
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/authorities", Permission: who.AuthorityRead, Tags: tag, Summary: "List authorities"},
-		func(ctx context.Context, _ *struct{}) (*body[api.Page[api.Authority]], error) {
+		func(ctx context.Context, _ *struct{}) (*rest.Body[api.Page[api.Authority]], error) {
 			all, err := f.ca.Authorities(ctx)
-			items := make([]api.Authority, len(all))
-			for i, authority := range all {
-				items[i] = f.authority(authority)
-			}
-			return answer(rest.NewPage(items, ""), err)
+			return rest.Reply(rest.PageOf(all, "", f.authority), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/authorities/{name}", Permission: who.AuthorityRead, Tags: tag, Summary: "Show an authority"},
-		func(ctx context.Context, in *byName) (*body[api.Authority], error) {
+		func(ctx context.Context, in *byName) (*rest.Body[api.Authority], error) {
 			found, err := f.ca.Authority(ctx, in.Name)
-			return answer(f.authority(found), err)
+			return rest.Reply(f.authority(found), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodPost, Path: "/api/v1/authorities", Permission: who.AuthorityManage, Status: http.StatusCreated, Tags: tag, Summary: "Make an issuing authority"},
-		func(ctx context.Context, in *body[api.NewAuthority]) (*body[api.Authority], error) {
+		func(ctx context.Context, in *rest.Body[api.NewAuthority]) (*rest.Body[api.Authority], error) {
 			made, err := f.ca.Create(ctx, ca.Spec{
 				Name: in.Body.Name, Parent: cmp.Or(in.Body.Issuer, "root"), Subject: ca.Subject{CommonName: cmp.Or(in.Body.Subject, in.Body.Name)},
 				Kind: key.Kind(in.Body.KeyKind), Lifetime: time.Duration(in.Body.Years) * 365 * 24 * time.Hour,
 			})
-			return answer(f.authority(made), err)
+			return rest.Reply(f.authority(made), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/profiles", Permission: who.AuthorityRead, Tags: tag, Summary: "List profiles"},
-		func(ctx context.Context, _ *struct{}) (*body[api.Page[ca.Profile]], error) {
+		func(ctx context.Context, _ *struct{}) (*rest.Body[api.Page[ca.Profile]], error) {
 			all, err := f.ca.Profiles(ctx)
-			return answer(rest.NewPage(all, ""), err)
+			return rest.Reply(rest.NewPage(all, ""), err)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodPut, Path: "/api/v1/profiles/{name}", Permission: who.ProfileManage, Tags: tag, Summary: "Save a profile",
 		Description: "A sample certificate has to pass the RFC lints before the profile counts."},
 		func(ctx context.Context, in *struct {
 			Name string `path:"name" maxLength:"64"`
 			Body ca.Profile
-		}) (*body[ca.Profile], error) {
+		}) (*rest.Body[ca.Profile], error) {
 			in.Body.Name = in.Name
-			return answer(in.Body, f.ca.SaveProfile(ctx, in.Body))
+			return rest.Reply(in.Body, f.ca.SaveProfile(ctx, in.Body))
 		})
 }
 
 func (f face) authority(a ca.Authority) api.Authority {
-	out := api.Authority{Name: a.Name, Issuer: a.Parent, NotBefore: a.NotBefore, NotAfter: a.NotAfter, Status: "good", PEM: encodePEM(a.Certificate)}
+	out := api.Authority{Name: a.Name, Issuer: a.Parent, NotBefore: a.NotBefore, NotAfter: a.NotAfter, Status: "good", PEM: rest.CertificatePEM(a.Certificate)}
 	if cert, err := x509.ParseCertificate(a.Certificate); err == nil {
 		out.Subject = cert.Subject.String()
 		kind, _ := key.KindOf(cert.PublicKey)

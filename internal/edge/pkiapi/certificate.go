@@ -45,9 +45,9 @@ func (f face) certificates(a *rest.API) {
 		rest.Media{In: map[string]any{rest.TypeJSON: api.RenewRequest{}, rest.TypeCSR: nil}, Out: map[string]any{rest.TypeJSON: api.Issued{}, rest.TypeCertificate: nil, rest.TypeChain: nil}, First: rest.TypeJSON}, f.renew)
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/certificates", Permission: who.CertificateRead, Tags: tag, Summary: "Search certificates"}, f.find)
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/certificates/{serial}", Permission: who.CertificateRead, Tags: tag, Summary: "Show a certificate"},
-		func(ctx context.Context, in *bySerial) (*body[api.Certificate], error) {
+		func(ctx context.Context, in *bySerial) (*rest.Body[api.Certificate], error) {
 			found, err := f.one(ctx, in.Serial)
-			return answer(wire(found, true), err)
+			return rest.Reply(wire(found, true), err)
 		})
 }
 
@@ -153,22 +153,12 @@ func (f face) certificate(r *rest.Request, authority string, issued ca.Issued, e
 		return nil, err
 	}
 	chain := above.Chain[:max(len(above.Chain)-1, 0)] // without the root
-	offered := []string{rest.TypeJSON, rest.TypeCertificate, rest.TypeChain}
-	if r.Type == rest.TypeCSR {
-		offered = []string{rest.TypeCertificate, rest.TypeJSON, rest.TypeChain}
-	}
-	switch wanted := r.Wants(offered...); wanted {
-	case rest.TypeCertificate:
-		return &rest.Answer{Type: wanted, Body: issued.DER}, nil
-	case rest.TypeChain:
-		return &rest.Answer{Type: wanted, Body: []byte(encodePEM(issued.DER) + encodePEM(chain...))}, nil
-	}
-	return &rest.Answer{JSON: api.Issued{
-		Serial: issued.Serial.String(), PEM: encodePEM(issued.DER), Chain: encodePEM(chain...), NotBefore: issued.NotBefore, NotAfter: issued.NotAfter, Again: issued.Again,
-	}}, nil
+	return r.Certificate(api.Issued{
+		Serial: issued.Serial.String(), PEM: rest.CertificatePEM(issued.DER), Chain: rest.CertificatePEM(chain...), NotBefore: issued.NotBefore, NotAfter: issued.NotAfter, Again: issued.Again,
+	}, issued.DER, rest.CertificatePEM(chain...)), nil
 }
 
-func (f face) find(ctx context.Context, in *search) (*body[api.Page[api.Certificate]], error) {
+func (f face) find(ctx context.Context, in *search) (*rest.Body[api.Page[api.Certificate]], error) {
 	q := ca.Query{Authority: in.Authority, Name: in.Name, Principal: in.Principal, Agent: in.Agent, Limit: in.Limit}
 	var err error
 	if q.Cursor, err = in.After(); err != nil {
@@ -188,11 +178,7 @@ func (f face) find(ctx context.Context, in *search) (*body[api.Page[api.Certific
 	if err != nil {
 		return nil, err
 	}
-	items := make([]api.Certificate, len(page.Certificates))
-	for i, found := range page.Certificates {
-		items[i] = wire(found, false)
-	}
-	return answer(rest.NewPage(items, page.Next), nil)
+	return rest.Reply(rest.PageOf(page.Certificates, page.Next, func(c ca.Found) api.Certificate { return wire(c, false) }), nil)
 }
 
 func (f face) one(ctx context.Context, text string) (ca.Found, error) {
@@ -230,7 +216,7 @@ func wire(c ca.Found, whole bool) api.Certificate {
 		out.Subject = cert.Subject.String()
 	}
 	if whole {
-		out.PEM = encodePEM(c.DER)
+		out.PEM = rest.CertificatePEM(c.DER)
 	}
 	return out
 }

@@ -7,7 +7,6 @@ package pkiapi
 
 import (
 	"context"
-	"encoding/pem"
 	"net/http"
 
 	"chancery/internal/base/fault"
@@ -27,15 +26,6 @@ func Register(a *rest.API, authority *ca.Hierarchy) {
 
 type face struct{ ca *ca.Hierarchy }
 
-type body[T any] struct{ Body T }
-
-func answer[T any](v T, err error) (*body[T], error) {
-	if err != nil {
-		return nil, err
-	}
-	return &body[T]{v}, nil
-}
-
 // mayUse refuses callers that were not given the authority.
 func mayUse(ctx context.Context, authority string) error {
 	if caller := who.From(ctx); !caller.MayUse(authority) {
@@ -43,14 +33,6 @@ func mayUse(ctx context.Context, authority string) error {
 			WithHint("an administrator can add it to the account's authorities")
 	}
 	return nil
-}
-
-func encodePEM(ders ...[]byte) string {
-	var out []byte
-	for _, der := range ders {
-		out = append(out, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
-	}
-	return string(out)
 }
 
 var tag = []string{"certificates"}

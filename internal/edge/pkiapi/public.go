@@ -63,7 +63,7 @@ func (f face) file(r *rest.Request) (*rest.Answer, error) {
 	case "cer":
 		return &rest.Answer{Type: rest.TypeCertificate, Body: authority.Certificate, Header: cacheable("public, max-age=3600")}, nil
 	case "pem":
-		return &rest.Answer{Type: rest.TypePEM, Body: []byte(encodePEM(authority.Certificate)), Header: cacheable("public, max-age=3600")}, nil
+		return &rest.Answer{Type: rest.TypePEM, Body: []byte(rest.CertificatePEM(authority.Certificate)), Header: cacheable("public, max-age=3600")}, nil
 	}
 	return nil, fault.New(fault.NotFound, "file_unknown", "there is no %.80q here", r.PathValue("file")).WithHint("ask for NAME.cer, NAME.pem or NAME.crl")
 }

@@ -36,6 +36,15 @@ func NewPage[T any](items []T, position string) api.Page[T] {
 	return api.Page[T]{Items: items, Next: base64.RawURLEncoding.EncodeToString([]byte(position))}
 }
 
+// PageOf makes a page of what wire gives for each item.
+func PageOf[D, A any](items []D, position string, wire func(D) A) api.Page[A] {
+	wired := make([]A, len(items))
+	for i, item := range items {
+		wired[i] = wire(item)
+	}
+	return NewPage(wired, position)
+}
+
 // visible reports whether s is visible ASCII.
 func visible(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < '!' || r > '~' })

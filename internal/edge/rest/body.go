@@ -1,0 +1,39 @@
+package rest
+
+import "encoding/pem"
+
+// A Body is what a route takes or answers whose whole content is one JSON body.
+type Body[T any] struct{ Body T }
+
+// Reply gives v as a route's answer, unless err says that there is none.
+func Reply[T any](v T, err error) (*Body[T], error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Body[T]{v}, nil
+}
+
+// CertificatePEM writes certificates in PEM, one after the other (RFC 7468 §5).
+func CertificatePEM(ders ...[]byte) string {
+	var out []byte
+	for _, der := range ders {
+		out = append(out, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	return string(out)
+}
+
+// Certificate answers with a certificate in the form that the caller accepts: as JSON, alone in DER, or with its chain
+// in PEM. By default a request in DER is answered in DER, any other in JSON.
+func (r *Request) Certificate(inJSON any, der []byte, chain string) *Answer {
+	offered := []string{TypeJSON, TypeCertificate, TypeChain}
+	if r.Type == TypeCSR {
+		offered = []string{TypeCertificate, TypeJSON, TypeChain}
+	}
+	switch wanted := r.Wants(offered...); wanted {
+	case TypeCertificate:
+		return &Answer{Type: wanted, Body: der}
+	case TypeChain:
+		return &Answer{Type: wanted, Body: []byte(CertificatePEM(der) + chain)}
+	}
+	return &Answer{JSON: inJSON}
+}
