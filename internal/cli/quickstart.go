@@ -49,8 +49,7 @@ func (t *terminal) quickstart() *cobra.Command {
 				t.close(s)
 				return err
 			}
-			l := s.Config.Listen
-			t.say("\nServing https://%s (API), https://%s (mTLS) and http://%s (this machine only). Ctrl-C stops.", here(l.HTTPS), here(l.MTLS), here(l.Loopback))
+			t.say("")
 			return t.run(cmd.Context(), s)
 		},
 	})

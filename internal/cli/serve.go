@@ -139,7 +139,21 @@ func (t *terminal) rootPath() string { return filepath.Join(t.data, "root.pem") 
 // run serves until the context ends.
 func (t *terminal) run(ctx context.Context, s *server.Server) error {
 	defer t.close(s)
+	t.say("Serving %s. Ctrl-C stops.", whereabouts(s.Config.Listen))
 	return s.Run(ctx)
+}
+
+// whereabouts lists the listeners that people and programs call.
+func whereabouts(l server.Listen) string {
+	var all []string
+	for _, one := range []struct{ scheme, address, what string }{
+		{"https", l.HTTPS, "API"}, {"https", l.MTLS, "API with client certificates"}, {"http", l.Loopback, "this machine only"}, {"http", l.Public, "OCSP and CRLs"},
+	} {
+		if one.address != "" {
+			all = append(all, fmt.Sprintf("%s://%s (%s)", one.scheme, here(one.address), one.what))
+		}
+	}
+	return strings.Join(append(all, "the admin socket"), ", ")
 }
 
 // close frees the data directory, whatever became of the command's own context.
