@@ -53,7 +53,7 @@ func (h *Hierarchy) retireInTurn(ctx context.Context) error {
 func (h *Hierarchy) Retire(ctx context.Context) error {
 	now := h.now()
 	for table, keep := range map[string]time.Duration{"certificate": h.config.Keep, "agent_certificate": h.config.KeepAgents} {
-		if _, err := h.db.Retire(ctx, table, "not_after", now.Add(-keep).UnixMilli(), "expired "+keep.String()+" ago"); err != nil {
+		if _, err := h.db.Retire(ctx, table, store.Lifetime{Born: "not_before", Ends: "not_after"}, now.Add(-keep).UnixMilli(), "expired "+keep.String()+" ago"); err != nil {
 			return fmt.Errorf("retiring from %s: %w", table, err)
 		}
 	}

@@ -190,6 +190,8 @@ func TestRetire(t *testing.T) {
 		leaf := w.agent(t, w.order(t, principal, person, agent, ""))
 		server := w.certificate(t, serverOrder(t, "dns:a.example.org"))
 		w.clock.advance(48 * time.Hour)
+		w.agent(t, w.order(t, principal, person, agent, "")) // the latest row of a table stays whatever it is
+		w.certificate(t, serverOrder(t, "dns:b.example.org"))
 		if err := w.tend(t.Context()); err != nil {
 			t.Fatal(err)
 		}

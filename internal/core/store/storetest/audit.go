@@ -123,7 +123,7 @@ func retiredRowsAreNamed(t *testing.T, b bench) {
 	b.record(t, 100)
 	b.record(t, 200)
 	before := Row(200, nil)[8].(int64)
-	n, err := b.Retire(t.Context(), "sample_certificate", "not_after", before, "ten minutes after the end")
+	n, err := b.Retire(t.Context(), "sample_certificate", store.Lifetime{Born: "not_before", Ends: "not_after"}, before, "ten minutes after the end")
 	if err != nil || n != 5 {
 		t.Fatalf("%d rows retired, %v; want 5", n, err)
 	}
@@ -131,7 +131,7 @@ func retiredRowsAreNamed(t *testing.T, b bench) {
 	if len(v.Faults) > 0 || v.Retired != 5 {
 		t.Errorf("after retention: %d retired, faults %q", v.Retired, v.Faults)
 	}
-	if n, err := b.Retire(t.Context(), "sample_certificate", "not_after", 1<<60, "all"); err != nil || n != 4 {
+	if n, err := b.Retire(t.Context(), "sample_certificate", store.Lifetime{Born: "not_before", Ends: "not_after"}, 1<<60, "all"); err != nil || n != 4 {
 		t.Errorf("%d of 5 rows retired, %v; want all but the latest", n, err)
 	}
 	b.record(t, 300)
