@@ -2,6 +2,7 @@ package rest
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -97,7 +98,7 @@ func Raw(a *API, op Operation, media Media, handle func(*Request) (*Answer, erro
 		RecordOf(r.Context()).parsed()
 		answer, err := handle(&Request{Request: r, Type: body.media, Content: body.bytes})
 		if err == nil {
-			err = answer.write(w, status)
+			err = answer.write(w, status, RecordOf(r.Context()))
 		}
 		if err != nil {
 			Refuse(w, r, err)
@@ -120,9 +121,9 @@ func rank(media, first string) int {
 	return 1
 }
 
-// write sends the answer. An error means that nothing has been sent yet; what goes wrong later panics with
-// http.ErrAbortHandler, which cuts the connection.
-func (a *Answer) write(w http.ResponseWriter, status int) error {
+// write sends the answer. An error means that nothing has been sent yet; what goes wrong later is noted in the record
+// and panics with http.ErrAbortHandler, which cuts the connection.
+func (a *Answer) write(w http.ResponseWriter, status int, record *Record) error {
 	if a.JSON != nil {
 		body, err := formatJSON(a.JSON)
 		if err != nil {
@@ -140,6 +141,7 @@ func (a *Answer) write(w http.ResponseWriter, status int) error {
 	if a.Stream != nil && a.JSON == nil && a.Body == nil {
 		w.WriteHeader(cmp.Or(a.Status, status))
 		if err := a.Stream(w); err != nil {
+			record.Err = fmt.Errorf("streaming the answer: %w", err)
 			panic(http.ErrAbortHandler)
 		}
 		return nil
