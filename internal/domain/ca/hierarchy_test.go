@@ -423,6 +423,9 @@ func TestAuthorityFalls(t *testing.T) {
 	w.revoke(t, "aut:people", CACompromise)
 	w.wantStatus(t, "people", principal.Serial, Revoked, CACompromise)
 	w.wantStatus(t, "agents", leaf.Serial, Revoked, CACompromise) // its principal's certificate fell
+	if page, err := w.Find(t.Context(), Query{Serial: leaf.Serial}); err != nil || len(page.Certificates) != 1 || page.Certificates[0].Status.State != Revoked {
+		t.Errorf("a search finds %+v, %v, want the same status as in OCSP", page.Certificates, err)
+	}
 	people, err := w.Authority(t.Context(), "people")
 	if err != nil {
 		t.Fatal(err)

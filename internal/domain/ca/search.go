@@ -102,12 +102,34 @@ func (h *Hierarchy) page(ctx context.Context, all []Found, limit int) (Page, err
 	}
 	for n := range all {
 		f := &all[n]
-		targets := append([]string{certificateTarget(f.Serial), f.Owner, f.Agent, f.Delegation, f.principalCertificate}, s.above(f.Authority)...)
+		targets := append([]string{certificateTarget(f.Serial), f.Owner, f.Agent, f.Delegation}, s.above(f.Authority)...)
+		principal, err := h.abovePrincipal(ctx, f.principalCertificate)
+		if err != nil {
+			return Page{}, err
+		}
+		targets = append(targets, principal...)
 		f.Status = h.statusOf(targets)
 		f.Authority = strings.TrimPrefix(f.Authority, "aut:")
 	}
 	p.Certificates = all
 	return p, nil
+}
+
+// abovePrincipal gives what an agent's certificate hangs on through its principal's: that one, and what it hangs on
+// itself. People have many agents, so it is from memory mostly.
+func (h *Hierarchy) abovePrincipal(ctx context.Context, certificate string) ([]string, error) {
+	if certificate == "" {
+		return nil, nil
+	}
+	serial, err := id.ParseSerial(strings.TrimPrefix(certificate, "crt:"))
+	if err != nil {
+		return nil, err
+	}
+	r, found, err := h.records.Get(ctx, string(serial))
+	if err != nil || !found {
+		return []string{certificate}, err
+	}
+	return r.above, nil
 }
 
 // A condition is the part of a query that one table answers; nil answers with nothing.
