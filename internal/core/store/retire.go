@@ -33,7 +33,7 @@ func (s *Store) Retire(ctx context.Context, table string, life Lifetime, before 
 		}
 	}
 	what := retirement{Table: table, Rule: rule, Before: before}
-	for low := int64(-1); ctx.Err() == nil; {
+	for low := int64(0); ctx.Err() == nil; { // positions begin at 1
 		seen, err := s.look(ctx, table, life, before, low)
 		if err != nil {
 			return rows, err
