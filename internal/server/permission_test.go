@@ -162,6 +162,11 @@ func TestABoundKeyHasTheRightsOfItsAccountWhileItsCertificateIsGood(t *testing.T
 	}
 	machine.send(t, "GET", "/api/v1/certificates", "").want(t, "a bound key", 200, "")
 	machine.send(t, "GET", "/api/v1/audit", "").want(t, "beyond its role", 403, "permission_missing")
+	auditor := o.holder(t, person("auditor", account.Auditor))
+	var bound api.Page[api.Binding]
+	if r := auditor.send(t, "GET", "/api/v1/bindings?account="+robot.ID, ""); json.Unmarshal(r.body, &bound) != nil || len(bound.Items) != 1 || bound.Items[0].Account != robot.ID {
+		t.Errorf("the bound keys are %d %s", r.status, r.body)
+	}
 
 	foreign := selfSigned(t, k)
 	o.visitor(t, foreign).send(t, "GET", "/api/v1/certificates", "").want(t, "the same key in a certificate from elsewhere", 401, "certificate_foreign")

@@ -85,23 +85,15 @@ func (a agentAuthority) certificate(ctx context.Context, authority string, issue
 }
 
 func (a agentAuthority) Revoke(ctx context.Context, target, reason string) error {
+	t, err := ca.ParseTarget(target)
+	if err != nil {
+		return err
+	}
 	r, err := ca.ParseReason(reason)
 	if err != nil {
 		return err
 	}
-	return a.Hierarchy.Revoke(ctx, targetOf(target), r, "")
-}
-
-// targetOf tells what kind of thing an identifier of the agent room names.
-func targetOf(target string) ca.Target {
-	switch {
-	case id.Is(id.Agent, target):
-		return ca.Target{Kind: ca.Agent, ID: target}
-	case id.Is(id.Delegation, target):
-		return ca.Target{Kind: ca.Delegation, ID: target}
-	default:
-		return ca.Target{Kind: ca.Principal, ID: target}
-	}
+	return a.Hierarchy.Revoke(ctx, t, r, "")
 }
 
 // people tells the agent room who may answer for agents.

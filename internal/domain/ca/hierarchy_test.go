@@ -882,7 +882,7 @@ func TestAuditAndFeed(t *testing.T) {
 	}
 	boom := errors.New("changed my mind")
 	err = w.db.Write(operator(t), func(tx *store.Tx) error {
-		return errors.Join(w.RevokeIn(tx, Target{Agent, id.New(id.Agent, w.now())}, Superseded, ""), boom)
+		return errors.Join(w.revokeIn(tx, Target{Agent, id.New(id.Agent, w.now())}, Superseded, ""), boom)
 	})
 	if !errors.Is(err, boom) {
 		t.Errorf("got %v", err)

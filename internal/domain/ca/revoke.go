@@ -92,12 +92,10 @@ const noteMax = 500
 // Faults: Invalid target_invalid, serial_invalid, reason_unfit, note_invalid; NotFound certificate_unknown,
 // authority_unknown.
 func (h *Hierarchy) Revoke(ctx context.Context, t Target, reason Reason, note string) error {
-	return h.db.Write(ctx, func(tx *store.Tx) error { return h.RevokeIn(tx, t, reason, note) })
+	return h.db.Write(ctx, func(tx *store.Tx) error { return h.revokeIn(tx, t, reason, note) })
 }
 
-// RevokeIn is Revoke as a part of a caller's transaction: an agent that is stopped and the revocation that stops it
-// are one change.
-func (h *Hierarchy) RevokeIn(tx *store.Tx, t Target, reason Reason, note string) error {
+func (h *Hierarchy) revokeIn(tx *store.Tx, t Target, reason Reason, note string) error {
 	key, err := t.key()
 	if err != nil {
 		return err

@@ -51,6 +51,9 @@ func (f face) setup(a *rest.API) {
 		func(ctx context.Context, _ *struct{}) (*rest.Body[api.Caller], error) {
 			caller := who.From(ctx)
 			out := api.Caller{Kind: caller.Kind.String(), ID: caller.ID, Name: caller.Name, Permissions: []string{}, Authorities: caller.Authorities}
+			if caller.AllAuthorities {
+				out.Authorities = []string{"*"}
+			}
 			for _, p := range caller.Permissions {
 				out.Permissions = append(out.Permissions, string(p))
 			}

@@ -78,6 +78,15 @@ func (f face) bindings(a *rest.API) {
 			}
 			return nil, f.accounts.BindKey(ctx, account.Binding{KeyHash: hash, Account: in.Body.Account, Label: cmp.Or(in.Body.Note, "bound by "+who.From(ctx).Name)})
 		})
+	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/bindings", Permission: who.AccountRead, Tags: tag, Summary: "List the keys that are bound to an account"},
+		func(ctx context.Context, in *struct {
+			Account string `query:"account" required:"true" maxLength:"64"`
+		}) (*rest.Body[api.Page[api.Binding]], error) {
+			bound, err := f.accounts.Bindings(ctx, in.Account)
+			return rest.Reply(rest.PageOf(bound, "", func(b account.Binding) api.Binding {
+				return api.Binding{Account: b.Account, KeyHash: hex.EncodeToString(b.KeyHash[:]), Note: b.Label}
+			}), err)
+		})
 	rest.Route(a, rest.Operation{Method: http.MethodDelete, Path: "/api/v1/bindings/{id}", Permission: who.AccountManage, Status: http.StatusNoContent, Tags: tag, Summary: "End a binding at once, by the hash of its key"},
 		func(ctx context.Context, in *named) (*struct{}, error) {
 			hash, err := keyHash(in.ID)

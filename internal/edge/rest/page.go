@@ -10,11 +10,6 @@ import (
 
 const maxIdempotencyKey = 64
 
-// Idempotent is embedded in the input of a route that honours an Idempotency-Key.
-type Idempotent struct {
-	IdempotencyKey string `header:"Idempotency-Key" minLength:"1" maxLength:"64" pattern:"^[!-~]+$" doc:"Makes a repeated request give the first one's result"`
-}
-
 // Paging is embedded in the input of a route that lists.
 type Paging struct {
 	Cursor string `query:"cursor" maxLength:"512" doc:"next of the page before; opaque"`

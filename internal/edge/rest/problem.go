@@ -72,14 +72,6 @@ func problem(record *Record, f *fault.Error) *Problem {
 	}}
 }
 
-// StatusOf gives the HTTP status that err is answered with.
-func StatusOf(err error) int {
-	if f, ok := fault.As(err); ok {
-		return statusOf(f)
-	}
-	return http.StatusInternalServerError
-}
-
 // statusOf prefers the status that HTTP itself has for a code of this protocol to that of the kind.
 func statusOf(f *fault.Error) int {
 	switch f.Code {

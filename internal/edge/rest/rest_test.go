@@ -25,8 +25,8 @@ type order struct {
 }
 
 type orderInput struct {
-	ID string `path:"id"`
-	Idempotent
+	ID   string `path:"id"`
+	Key  string `header:"Idempotency-Key"`
 	Body order
 }
 
@@ -48,7 +48,7 @@ func shop(t *testing.T) *API {
 			if in.Body.Name == "secret" {
 				return nil, fault.New(fault.Internal, "", "the safe is open").Because(errors.New("disk on fire"))
 			}
-			in.Body.Tags = append(in.Body.Tags, in.ID, in.IdempotencyKey)
+			in.Body.Tags = append(in.Body.Tags, in.ID, in.Key)
 			return &orderOutput{in.Body}, nil
 		})
 	Route(a, Operation{Method: "GET", Path: "/api/v1/orders", Permission: who.CertificateRead, Summary: "List"},
