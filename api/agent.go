@@ -26,7 +26,7 @@ type Principal struct {
 
 // A NewAgent registers an agent.
 type NewAgent struct {
-	Name  string `json:"name" maxLength:"128"`
+	Name  string `json:"name" maxLength:"64"`
 	Owner string `json:"owner,omitempty" maxLength:"64" doc:"the person who answers for it; default: the caller"`
 }
 

@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"chancery/agentcert"
 	"chancery/api"
+	"chancery/internal/base/fault"
 	"chancery/internal/base/who"
 	"chancery/internal/domain/account"
 	"chancery/internal/domain/agent"
@@ -160,6 +162,44 @@ func TestBadInputIsRefusedWithAReason(t *testing.T) {
 			header = append(header, "Content-Type", c.media)
 		}
 		v.send(t, c.method, c.path, c.body, header...).want(t, c.name, c.status, c.code)
+	}
+}
+
+// TestEveryNameThatIsTakenCanBeCertified: what is registered under a name must be able to get a certificate with it.
+func TestEveryNameThatIsTakenCanBeCertified(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	longest := strings.Repeat("ä", 64)
+	alice := o.bearer(t, o.agent.Owner)
+	alice.call(t, "POST", "/api/v1/agents", api.NewAgent{Name: longest + "ä"}).want(t, "a name too long", 422, "request_invalid")
+	if _, err := o.Agents.Create(o.self, o.agent.Owner, longest+"ä"); err == nil {
+		t.Error("an agent has a name that fits no certificate")
+	}
+	a := must(o.Agents.Create(o.self, o.agent.Owner, longest))(t)
+	d := must(o.Agents.Delegate(o.self, o.delegation.Terms))(t)
+	csr := o.request(t, newKey(t))
+	must(o.Agents.Enrol(t.Context(), must(o.Agents.Invite(o.self, a.ID, d.ID))(t).Secret, csr))(t)
+	if _, err := o.Agents.Renew(t.Context(), agent.Renewal{Agent: a.ID, Request: csr}); err != nil {
+		t.Errorf("the longest name gets no certificate: %v", err)
+	}
+}
+
+func TestTermsThatAreApprovedFitACertificate(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	terms := o.delegation.Terms
+	for n := range 170 {
+		terms.Capabilities = append(terms.Capabilities, fmt.Sprintf("calendar:read:%s:%d", strings.Repeat("x", 30), n))
+	}
+	d := must(o.Agents.Delegate(o.self, terms))(t)
+	csr := o.request(t, newKey(t))
+	must(o.Agents.Enrol(t.Context(), must(o.Agents.Invite(o.self, o.agent.ID, d.ID))(t).Secret, csr))(t)
+	if _, err := o.Agents.Renew(t.Context(), agent.Renewal{Agent: o.agent.ID, Request: csr}); err != nil {
+		t.Errorf("the approved terms get no certificate: %v", err)
+	}
+	terms.Capabilities = append(terms.Capabilities, "calendar:read:"+strings.Repeat("x", 200), "calendar:read:"+strings.Repeat("y", 200), "calendar:read:"+strings.Repeat("z", 200))
+	if _, err := o.Agents.Delegate(o.self, terms); fault.CodeOf(err) != "terms_invalid" {
+		t.Errorf("terms that fit no certificate: %v, want terms_invalid", err)
 	}
 }
 

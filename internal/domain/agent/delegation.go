@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"chancery/agentcert"
@@ -47,6 +48,7 @@ const (
 	maxAgentsMax    = 1_000_000
 	capabilitiesMax = 256 // agent identity extension
 	constraintsMax  = 32
+	termsBytesMax   = 10 << 10 // capabilities and constraints; a certificate has room for an identity of 12 KB
 )
 
 // Delegate records what a person approved, durable on return. The caller is the person, or manages delegations for
@@ -92,11 +94,18 @@ func (t Terms) canonical() []byte {
 
 // understand checks the terms' own bounds and parses what is checked against for each certificate.
 func (d *Delegation) understand() error {
-	if err := checkLabel("delegation", d.Name); err != nil {
+	if err := checkLabel("delegation", d.Name, delegationNameMax); err != nil {
 		return err
 	}
 	if len(d.Capabilities) == 0 || len(d.Capabilities) > capabilitiesMax || len(d.Constraints) > constraintsMax {
 		return invalidTerms("a delegation has 1 to %d capabilities and at most %d constraints", capabilitiesMax, constraintsMax)
+	}
+	size := 0
+	for _, text := range slices.Concat(d.Capabilities, d.Constraints) {
+		size += len(text) + 10 // and what DER puts around it
+	}
+	if size > termsBytesMax {
+		return invalidTerms("capabilities and constraints take %d bytes in each certificate, and there is room for %d", size, termsBytesMax)
 	}
 	if d.LifetimeSec < 1 || d.LifetimeSec > 86400 {
 		return invalidTerms("each certificate lives 1 to 86400 seconds, not %d", d.LifetimeSec)

@@ -8,6 +8,8 @@ import (
 	"encoding/hex"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"chancery/internal/base/fault"
 	"chancery/internal/base/id"
@@ -23,7 +25,7 @@ func (r *Registry) Create(ctx context.Context, owner, name string) (Agent, error
 	if err := mayActFor(ctx, owner, who.AgentManage, who.AgentOwn); err != nil {
 		return Agent{}, err
 	}
-	if err := checkLabel("agent", name); err != nil {
+	if err := checkLabel("agent", name, agentNameMax); err != nil {
 		return Agent{}, err
 	}
 	if _, err := r.people.Person(ctx, owner); err != nil {
@@ -52,10 +54,16 @@ func record(ctx context.Context, tx *store.Tx, topic, key, action string) error 
 	return tx.Audit(store.Line{Actor: who.From(ctx).Actor(), Action: action, Target: key})
 }
 
-// checkLabel bounds names that people give: 1 to 128 printable characters without surrounding space.
-func checkLabel(what, s string) error {
-	if s == "" || len(s) > 128 || strings.TrimSpace(s) != s || strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c == 0x7f || c == '\uFFFD' }) {
-		return fault.New(fault.Invalid, "name_invalid", "the name of the %s has to have 1 to 128 printable characters and no space around them", what)
+// An agent's name is its certificates' common name (RFC 5280 appendix A.1, ub-common-name).
+const (
+	agentNameMax      = 64 // characters
+	delegationNameMax = 128
+)
+
+// checkLabel bounds names that people give: printable characters without surrounding space.
+func checkLabel(what, s string, most int) error {
+	if s == "" || utf8.RuneCountInString(s) > most || strings.TrimSpace(s) != s || strings.ContainsFunc(s, func(c rune) bool { return unicode.IsControl(c) || c == utf8.RuneError }) {
+		return fault.New(fault.Invalid, "name_invalid", "the name of the %s has to have 1 to %d printable characters and no space around them", what, most)
 	}
 	return nil
 }

@@ -16,8 +16,9 @@ import (
 // Issue gives an agent certificate for a delegation authorization that the person signed, durable on return. The
 // agent identity comes as identity, or inside the certificate request as a requested extension.
 //
-// The order of the checks is the order of what they cost: size, known evidence (the stored certificate again, if the
-// key is equal), freshness, standing of all above, signatures. A refusal stores nothing and uses nothing up.
+// The order of the checks is the order of what they cost: size, freshness (stale evidence gives the certificate that it
+// was used for, to the same key, or nothing), standing of all above, signatures. Whether fresh evidence was used before
+// is the database's to say, at the insert. A refusal stores nothing and uses nothing up.
 func (r *Registry) Issue(ctx context.Context, csr, identity []byte) (Certificate, error) {
 	if err := r.mayHandIn(ctx); err != nil {
 		return Certificate{}, err
