@@ -3,6 +3,7 @@ package server_test
 import (
 	"crypto/tls"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -214,4 +215,21 @@ func TestAgentsOfADisabledPersonDoNotRenew(t *testing.T) {
 		t.Fatal(err)
 	}
 	renew().want(t, "after", 403, "account_disabled")
+}
+
+func TestTheMarkOfHeldKeysStays(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	profiles := must(o.Authority.Profiles(t.Context()))(t)
+	i := slices.IndexFunc(profiles, func(p ca.Profile) bool { return p.Name == "principal-standing" })
+	if i < 0 {
+		t.Fatal("there is no profile for keys that are held here")
+	}
+	p := profiles[i]
+	operator := o.holder(t, person("operator", account.Operator))
+	shorter := p
+	shorter.LifetimeSec = 3600
+	operator.call(t, "PUT", "/api/v1/profiles/"+p.Name, shorter).want(t, "a shorter life", 200, "")
+	p.Policies = nil
+	operator.call(t, "PUT", "/api/v1/profiles/"+p.Name, p).want(t, "without the policy", 403, "profile_built_in")
 }

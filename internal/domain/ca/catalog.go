@@ -19,7 +19,7 @@ func (h *Hierarchy) SaveProfile(ctx context.Context, p Profile) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	if err := servesItsName(&p); err != nil {
+	if err := h.servesItsName(&p); err != nil {
 		return err
 	}
 	if err := p.Lint(); err != nil {
@@ -44,14 +44,15 @@ func (h *Hierarchy) SaveProfile(ctx context.Context, p Profile) error {
 	})
 }
 
-// servesItsName keeps a replaced built-in profile what the rest of the program relies on.
-func servesItsName(p *Profile) error {
-	for _, built := range BuiltIn() {
+// servesItsName keeps a replaced profile, built in or configured, what the rest of the program relies on: a policy says
+// that a key is held here, and services look for it.
+func (h *Hierarchy) servesItsName(p *Profile) error {
+	for _, built := range slices.Concat(BuiltIn(), h.config.Profiles) {
 		if built.Name != p.Name {
 			continue
 		}
 		if built.Authority != p.Authority || !slices.Equal(built.Extensions, p.Extensions) || !slices.Equal(built.ExtKeyUsages, p.ExtKeyUsages) ||
-			built.CommonName != p.CommonName || p.Name == agentProfile && p.BackdateSec != 0 {
+			built.CommonName != p.CommonName || slices.ContainsFunc(built.Policies, func(oid string) bool { return !slices.Contains(p.Policies, oid) }) || p.Name == agentProfile && p.BackdateSec != 0 {
 			return fault.New(fault.Denied, "profile_built_in", "the built-in profile %s keeps its purpose, extensions and subject", p.Name).
 				WithHint("change its lifetimes, keys, names or policies, or save a profile of another name")
 		}
