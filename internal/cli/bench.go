@@ -21,7 +21,7 @@ func (t *terminal) bench() *cobra.Command {
 		Use: "bench", Short: "Measure what this machine and the authority can do, and that nothing is lost",
 		Long: "Measures from a process of its own, over HTTPS on the loopback interface, and checks every answer. A figure is worth\nsomething only beside another one of the same run; `bench gate` puts them side by side.",
 	}
-	c.AddCommand(t.benchLimits(), t.benchIssue(), t.benchCrash(), t.benchGate(), t.benchBare())
+	c.AddCommand(t.benchLimits(), t.benchIssue(), t.benchCrash(), t.benchGate(), t.benchPeer(), t.benchBare())
 	return c
 }
 
@@ -140,6 +140,29 @@ func (t *terminal) benchGate() *cobra.Command {
 	flags.DurationVar(&c.Warmup, "warmup", 3*time.Second, "time before it that is not counted")
 	flags.IntVar(&c.Clients, "clients", 64, "clients, one kept-alive connection each")
 	flags.StringVar(&c.Dir, "dir", "", "where data lie; default: the directory for temporary files")
+	return cmd
+}
+
+func (t *terminal) benchPeer() *cobra.Command {
+	c := load.PeerConfig{Log: t.progress}
+	cmd := &cobra.Command{
+		Use: "peer", Short: "Hold issuing ordinary certificates against a step-ca that runs on this machine", Args: cobra.NoArgs,
+		Long: "Measures both in turn. docs/performance.md says how the step-ca is set up.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := load.Peer(cmd.Context(), c)
+			return t.found(cmd.Context(), r, err)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&c.Address, "address", "localhost:9443", "where the step-ca listens")
+	flags.StringVar(&c.Root, "peer-root", "", "file with its root certificate")
+	flags.StringVar(&c.Provisioner, "provisioner", "", "name of its JWK provisioner")
+	flags.StringVar(&c.Key, "provisioner-key", "", "file with the provisioner's private key as a decrypted JWK")
+	flags.IntVar(&c.Pairs, "pairs", 5, "how often both are measured")
+	flags.DurationVar(&c.Duration, "duration", 10*time.Second, "counted time of each phase")
+	flags.DurationVar(&c.Warmup, "warmup", 3*time.Second, "time before it that is not counted")
+	flags.IntVar(&c.Clients, "clients", 64, "clients, one kept-alive connection each")
+	flags.StringVar(&c.Dir, "dir", "", "where our own data lie; default: the directory for temporary files")
 	return cmd
 }
 

@@ -57,7 +57,7 @@ func TestBareHandlerIssuesValidCertificates(t *testing.T) {
 	roots.AppendCertsFromPEM([]byte(s.hello.Root))
 	for path, token := range map[string]string{bare.Bearer: s.hello.Tokens[0], bare.Renewal: s.hello.Tokens[1], bare.OneTime: once} {
 		w := s.ask(path, token, s.order.body)
-		_, cert, err := s.order.expect.examine(w.Body.Bytes())
+		_, cert, err := s.order.expect.examine(w.Body.Bytes(), nil)
 		if err != nil {
 			t.Fatalf("%s: %d: %v", path, w.Code, err)
 		}
@@ -100,7 +100,7 @@ func TestExamineNoticesWhatIsWrong(t *testing.T) {
 	} {
 		e := s.order.expect
 		change(&e)
-		if _, _, err := e.examine(body); err == nil {
+		if _, _, err := e.examine(body, nil); err == nil {
 			t.Errorf("%s went unnoticed", what)
 		}
 	}

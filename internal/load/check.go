@@ -32,10 +32,14 @@ type issued struct {
 // clockTolerance is how far the validity may lie from the client's clock: the request's own time and whole seconds.
 const clockTolerance = 90 * time.Second
 
-// examine parses an answer and compares everything that does not need a signature to be verified.
-func (e expectation) examine(body []byte) (api.Issued, *x509.Certificate, error) {
-	var got api.Issued
-	if err := json.Unmarshal(body, &got); err != nil {
+// examine parses an answer and compares everything that does not need a signature to be verified. read is for an answer
+// in another form than ours; nil is ours.
+func (e expectation) examine(body []byte, read func([]byte) (api.Issued, error)) (api.Issued, *x509.Certificate, error) {
+	if read == nil {
+		read = readIssued
+	}
+	got, err := read(body)
+	if err != nil {
 		return got, nil, fmt.Errorf("the answer is not what was promised: %w", err)
 	}
 	block, _ := pem.Decode([]byte(got.PEM))
@@ -47,6 +51,11 @@ func (e expectation) examine(body []byte) (api.Issued, *x509.Certificate, error)
 		return got, nil, err
 	}
 	return got, cert, e.compare(got, cert)
+}
+
+func readIssued(body []byte) (got api.Issued, err error) {
+	err = json.Unmarshal(body, &got)
+	return got, err
 }
 
 func (e expectation) compare(got api.Issued, cert *x509.Certificate) error {

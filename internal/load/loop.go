@@ -22,6 +22,7 @@ type scenario struct {
 	path   string
 	next   func(client int) (job, error)                      // the next request of a client; called by that client's goroutine
 	verify func(leaf *x509.Certificate, got api.Issued) error // the whole verification, for a sample
+	read   func(body []byte) (api.Issued, error)              // an answer in another form than ours; nil: ours
 	// observe is told of every job that was sent: got is nil where the server refused, err says that no answer came.
 	// nil: nobody is told.
 	observe func(j job, got *issued, err error)
@@ -174,7 +175,7 @@ func (l *loop) judge(j job, a answer, t *tally) {
 		t.fail(refusal(a))
 		return
 	}
-	got, cert, err := j.expect.examine(a.body)
+	got, cert, err := j.expect.examine(a.body, l.scenario.read)
 	if err == nil && len(t.answered)%sampleEvery == 0 {
 		err = l.scenario.verify(cert, got)
 		t.verified++

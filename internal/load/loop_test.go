@@ -101,7 +101,7 @@ func TestLoopEndsAtOnce(t *testing.T) {
 
 func TestLookUpNoticesWhatIsLost(t *testing.T) {
 	s := newStandIn(t)
-	got, cert, err := s.order.expect.examine(s.ask(bare.Bearer, s.hello.Tokens[0], s.order.body).Body.Bytes())
+	got, cert, err := s.order.expect.examine(s.ask(bare.Bearer, s.hello.Tokens[0], s.order.body).Body.Bytes(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -188,7 +188,7 @@ func (w *wreck) retry(ctx context.Context, c *connection, r *CrashReport, d *dia
 		if err != nil || a.status >= http.StatusBadRequest {
 			continue
 		}
-		got, cert, err := j.expect.examine(a.body)
+		got, cert, err := j.expect.examine(a.body, nil)
 		if err != nil {
 			r.Lost++
 			r.first("sent again: " + err.Error())

@@ -1,0 +1,277 @@
+package load
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"os"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"chancery/api"
+	"chancery/internal/base/id"
+)
+
+// A PeerConfig says where a step-ca runs and how its clients prove themselves.
+type PeerConfig struct {
+	Program     Program
+	Address     string        // host:port
+	Root        string        // file with its root certificate
+	Provisioner string        // name of its JWK provisioner
+	Key         string        // file with that provisioner's private key as a JWK, decrypted
+	Pairs       int           // how often both are measured; default 5
+	Duration    time.Duration // counted, of each phase; default 10 s
+	Warmup      time.Duration // before it; default 3 s
+	Clients     int           // default 64
+	Dir         string        // where our own data lie; empty: the system's directory for temporary files
+	Log         Log           // nil: silent
+}
+
+// A PeerReport holds ordinary certificates of this server against those of step-ca, measured in turn.
+type PeerReport struct {
+	Ours        []float64 `json:"ours"`   // rate of each phase
+	Theirs      []float64 `json:"theirs"` // likewise
+	OursP99     []float64 `json:"ours_p99_ms"`
+	TheirsP99   []float64 `json:"theirs_p99_ms"`
+	Machine     Machine   `json:"machine"`
+	Marks       []string  `json:"marks,omitempty"`
+	Interrupted bool      `json:"interrupted,omitempty"`
+
+	runs   []Report
+	errors map[string]int // of theirs, by kind
+}
+
+// Ratio gives how many times faster this server is, by the medians.
+func (r PeerReport) Ratio() float64 {
+	if theirs := median(r.Theirs); theirs > 0 {
+		return median(r.Ours) / theirs
+	}
+	return 0
+}
+
+// Peer measures this server on fresh data and a running step-ca in turn: A B, B A, A B and so on. Both get a new key, a
+// request and a proof of authorization for each certificate, each after its own fashion: step-ca a token signed for one
+// request, this server a bearer token; both check possession of the key.
+func Peer(ctx context.Context, c PeerConfig) (PeerReport, error) {
+	c.Pairs, c.Duration, c.Warmup, c.Clients = orDefault(c.Pairs, 5), orDefault(c.Duration, 10*time.Second), orDefault(c.Warmup, 3*time.Second), orDefault(c.Clients, 64)
+	if c.Log == nil {
+		c.Log = func(string, ...any) {}
+	}
+	r := PeerReport{Machine: look(), errors: map[string]int{}}
+	p, err := newPeer(c)
+	for pair := 0; err == nil && pair < c.Pairs; pair++ {
+		turns := []func(context.Context) error{func(ctx context.Context) error { return r.theirs(ctx, c, p) }, func(ctx context.Context) error { return r.ours(ctx, c) }}
+		first := pair % 2
+		err = errors.Join(turns[first](ctx), turns[1-first](ctx))
+	}
+	r.Machine.done()
+	r.Marks = r.Machine.marks()
+	if r.Interrupted = ctx.Err() != nil; r.Interrupted {
+		err = nil
+	}
+	return r, err
+}
+
+func (r *PeerReport) ours(ctx context.Context, c PeerConfig) error {
+	run, err := Issue(ctx, IssueConfig{Program: c.Program, Scenario: Regular, Clients: c.Clients, Duration: c.Duration, Warmup: c.Warmup, Dir: c.Dir, Log: c.Log})
+	if err == nil && ctx.Err() == nil {
+		r.runs, r.Ours, r.OursP99 = append(r.runs, run), append(r.Ours, run.Rate.PerSecond), append(r.OursP99, run.Latency.P99)
+	}
+	return err
+}
+
+func (r *PeerReport) theirs(ctx context.Context, c PeerConfig, p *peer) error {
+	c.Log("step-ca at %s", c.Address)
+	t := p.drive(ctx, c)
+	if ctx.Err() != nil {
+		return nil
+	}
+	for kind, n := range t.errors {
+		r.errors[kind] += n
+	}
+	r.Theirs, r.TheirsP99 = append(r.Theirs, median(t.rates())), append(r.TheirsP99, latencyOf(t.latency).P99)
+	return t.sound()
+}
+
+// Failed gives what went wrong on either side, or nil.
+func (r PeerReport) Failed() error {
+	var errs []error
+	for _, run := range r.runs {
+		errs = append(errs, run.Failed())
+	}
+	if len(r.errors) > 0 {
+		errs = append(errs, fmt.Errorf("step-ca answered with errors: %v", r.errors))
+	}
+	return errors.Join(errs...)
+}
+
+// Write writes the comparison for people.
+func (r PeerReport) Write(w io.Writer) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "\tRATE\tEACH PHASE\tP99\t")
+	fmt.Fprintf(table, "this server\t%s/s\t%s\t%.1f ms\t\n", thousands(median(r.Ours)), joined(r.Ours), median(r.OursP99))
+	fmt.Fprintf(table, "step-ca\t%s/s\t%s\t%.1f ms\t\n", thousands(median(r.Theirs)), joined(r.Theirs), median(r.TheirsP99))
+	_ = table.Flush()
+	fmt.Fprintf(w, "ratio     %.2f\n", r.Ratio())
+	r.Machine.write(w)
+	writeMarks(w, r.Marks, r.Interrupted)
+}
+
+// A peer is what clients of step-ca need.
+type peer struct {
+	root        *x509.Certificate
+	roots       *x509.CertPool
+	fingerprint string
+	provisioner string
+	keyID       string
+	key         *ecdsa.PrivateKey
+	orders      []peerOrder
+}
+
+type peerOrder struct {
+	name, csr string
+	expect    expectation
+}
+
+// peerLifetime is what step-ca gives where nobody asks for another lifetime.
+const peerLifetime = 24 * time.Hour
+
+func newPeer(c PeerConfig) (*peer, error) {
+	text, err := os.ReadFile(c.Root)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := parseChain(string(text))
+	if err != nil || len(roots) == 0 {
+		return nil, fmt.Errorf("%s holds no root certificate: %w", c.Root, err)
+	}
+	sum := sha256.Sum256(roots[0].Raw)
+	p := &peer{root: roots[0], roots: x509.NewCertPool(), fingerprint: hex.EncodeToString(sum[:]), provisioner: c.Provisioner}
+	p.roots.AddCert(roots[0])
+	if err := p.readKey(c.Key); err != nil {
+		return nil, err
+	}
+	p.orders = make([]peerOrder, orders)
+	return p, side(runtime.NumCPU(), orders, p.prepare)
+}
+
+// readKey reads a P-256 key in the form of RFC 7518, section 6.2.
+func (p *peer) readKey(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var jwk struct{ Kid, D string }
+	if err := json.Unmarshal(text, &jwk, json.MatchCaseInsensitiveNames(true)); err != nil {
+		return fmt.Errorf("%s is no JWK: %w", file, err)
+	}
+	scalar, err := base64.RawURLEncoding.DecodeString(jwk.D)
+	if err != nil {
+		return fmt.Errorf("%s: the private part is not base64url", file)
+	}
+	if p.key, err = ecdsa.ParseRawPrivateKey(elliptic.P256(), scalar); err != nil {
+		return fmt.Errorf("%s holds no P-256 key", file)
+	}
+	p.keyID = jwk.Kid
+	return nil
+}
+
+func (p *peer) prepare(i int) error {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	name := fmt.Sprintf("host-%d.example.org", i)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{DNSNames: []string{name}}, private)
+	if err != nil {
+		return err
+	}
+	spki, err := x509.MarshalPKIXPublicKey(private.Public())
+	p.orders[i] = peerOrder{
+		name: name, csr: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})),
+		expect: expectation{spki: spki, lifetime: peerLifetime},
+	}
+	return err
+}
+
+func (p *peer) drive(ctx context.Context, c PeerConfig) *tally {
+	turns := make([]int, c.Clients)
+	l := &loop{address: c.Address, tls: trusting(p.root), clients: c.Clients, warmup: c.Warmup, duration: c.Duration, scenario: scenario{
+		path: "/1.0/sign",
+		next: func(client int) (job, error) {
+			o := p.orders[(client+turns[client]*c.Clients)%len(p.orders)]
+			turns[client]++
+			token, err := p.token(c.Address, o.name)
+			if err != nil {
+				return job{}, err
+			}
+			body, err := json.Marshal(map[string]string{"csr": o.csr, "ott": token})
+			return job{body: body, expect: o.expect}, err
+		},
+		read: readPeer,
+		verify: func(leaf *x509.Certificate, got api.Issued) error {
+			above := x509.NewCertPool()
+			above.AppendCertsFromPEM([]byte(got.Chain))
+			_, err := leaf.Verify(x509.VerifyOptions{Roots: p.roots, Intermediates: above, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+			return err
+		},
+	}}
+	return l.run(ctx)
+}
+
+// readPeer reads step-ca's answer.
+func readPeer(body []byte) (api.Issued, error) {
+	var answer struct {
+		Leaf   string `json:"crt"`
+		Issuer string `json:"ca"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return api.Issued{}, err
+	}
+	chain, err := parseChain(answer.Leaf)
+	if err != nil || len(chain) == 0 {
+		return api.Issued{}, fmt.Errorf("no certificate: %w", err)
+	}
+	return api.Issued{Serial: id.SerialOf(chain[0].SerialNumber).String(), PEM: answer.Leaf, Chain: answer.Issuer}, nil
+}
+
+// token signs the one-time token that a JWK provisioner asks for (JWS, RFC 7515, with ES256).
+func (p *peer) token(address, name string) (string, error) {
+	now := time.Now().Unix()
+	head, err := json.Marshal(map[string]string{"alg": "ES256", "kid": p.keyID, "typ": "JWT"})
+	if err != nil {
+		return "", err
+	}
+	claims, err := json.Marshal(map[string]any{
+		"aud": "https://" + address + "/1.0/sign", "iss": p.provisioner, "sub": name, "sans": []string{name}, "sha": p.fingerprint,
+		"iat": now, "nbf": now, "exp": now + 300, "jti": rand.Text(),
+	})
+	if err != nil {
+		return "", err
+	}
+	signed := encodeJOSE(head) + "." + encodeJOSE(claims)
+	digest := sha256.Sum256([]byte(signed))
+	r, s, err := ecdsa.Sign(rand.Reader, p.key, digest[:])
+	if err != nil {
+		return "", err
+	}
+	return signed + "." + encodeJOSE(append(fixed(r), fixed(s)...)), nil
+}
+
+func encodeJOSE(b []byte) string { return strings.TrimRight(base64.URLEncoding.EncodeToString(b), "=") }
+
+func fixed(n *big.Int) []byte { return n.FillBytes(make([]byte, 32)) }
