@@ -120,6 +120,7 @@ func (t *terminal) benchCrash() *cobra.Command {
 	flags := t.settings(cmd).Flags()
 	flags.IntVar(&c.Rounds, "rounds", 10, "how often the server is killed")
 	flags.DurationVar(&c.Longest, "longest", 2*time.Second, "longest time under load before it is")
+	flags.BoolVar(&c.Gently, "gently", false, "end it in order instead: it has ten seconds, and nothing may be lost either")
 	flags.StringVar(&c.StoreURL, "store", "", "database server, in the form of store.url: a database is made there and dropped; default: SQLite")
 	t.population(cmd, &c.Clients, &c.Population, &c.Dir)
 	return cmd

@@ -13,6 +13,7 @@ type CrashConfig struct {
 	Program    Program
 	Rounds     int           // default 10
 	Longest    time.Duration // longest time under load before the kill; default 2 s
+	Gently     bool          // end it in order instead, under full load; it has ten seconds
 	Clients    int           // default 64
 	Population Population
 	StoreURL   string   // database server on which a database is made and dropped; empty: SQLite
@@ -43,7 +44,9 @@ type CrashReport struct {
 	Broken          int     `json:"broken"`           // requests without an answer
 	Unknown         int     `json:"unknown"`          // certificates about which no answer could be had
 	RestartMedian   float64 `json:"restart_median_ms"`
-	RestartMax      float64 `json:"restart_max_ms"` // from the start of the process to the first connection
+	RestartMax      float64 `json:"restart_max_ms"`       // from the start of the process to the first connection
+	EndMax          float64 `json:"end_max_ms,omitempty"` // from being told to end to the end of the process
+	Late            int     `json:"late,omitempty"`       // times that it had not ended after ten seconds, or not with exit code 0
 	FirstWrong      string  `json:"first_wrong,omitempty"`
 	Machine         Machine `json:"machine"`
 	Interrupted     bool    `json:"interrupted,omitempty"`
@@ -111,6 +114,9 @@ func (r *CrashReport) first(what string) {
 
 // Failed gives what was lost, or nil.
 func (r CrashReport) Failed() error {
+	if r.Late > 0 {
+		return fmt.Errorf("%d of %d times the server did not end in order within ten seconds", r.Late, r.Rounds)
+	}
 	if r.Lost+r.RevocationsLost+r.NoncesReused+r.Unknown > 0 {
 		return fmt.Errorf("%d of %d certificates lost, %d of %d revocations lost, %d of %d nonces used twice, %d that nobody could look up, such as: %s",
 			r.Lost, r.Answered, r.RevocationsLost, r.Revoked, r.NoncesReused, r.NoncesTried, r.Unknown, r.FirstWrong)
@@ -123,7 +129,11 @@ func (r CrashReport) Failed() error {
 
 // Write writes the report for people.
 func (r CrashReport) Write(w io.Writer) {
-	fmt.Fprintf(w, "killed    %d times\n", r.Rounds)
+	if r.EndMax > 0 {
+		fmt.Fprintf(w, "ended     %d times in order, under load: the longest took %.0f ms, %d not in order\n", r.Rounds, r.EndMax, r.Late)
+	} else {
+		fmt.Fprintf(w, "killed    %d times\n", r.Rounds)
+	}
 	fmt.Fprintf(w, "answered  %d certificates: lost %d, not known %d\n", r.Answered, r.Lost, r.Unknown)
 	fmt.Fprintf(w, "revoked   %d: lost %d\n", r.Revoked, r.RevocationsLost)
 	fmt.Fprintf(w, "evidence  %d tried again for another key: accepted %d\n", r.NoncesTried, r.NoncesReused)

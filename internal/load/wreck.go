@@ -82,7 +82,7 @@ const revokeEvery = 20
 
 // round loads the server, kills it, starts it again and compares. It gives the time of the start.
 func (w *wreck) round(ctx context.Context, r *CrashReport) (time.Duration, error) {
-	d := w.killUnderLoad(ctx)
+	d := w.endUnderLoad(ctx, r)
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -99,7 +99,7 @@ func (w *wreck) round(ctx context.Context, r *CrashReport) (time.Duration, error
 	return took, nil
 }
 
-func (w *wreck) killUnderLoad(ctx context.Context) *diary {
+func (w *wreck) endUnderLoad(ctx context.Context, r *CrashReport) *diary {
 	d := &diary{}
 	under, calm := context.WithCancel(ctx)
 	defer calm()
@@ -111,10 +111,24 @@ func (w *wreck) killUnderLoad(ctx context.Context) *diary {
 	group.Go(func() { w.revoke(under, d) })
 	shortest := min(100*time.Millisecond, w.config.Longest)
 	pause(ctx, shortest+rand.N(w.config.Longest-shortest+1))
-	w.server.kill()
+	w.end(ctx, r)
 	calm()
 	group.Wait()
 	return d
+}
+
+// end ends the server while all clients go on asking.
+func (w *wreck) end(ctx context.Context, r *CrashReport) {
+	if !w.config.Gently {
+		w.server.kill()
+		return
+	}
+	began := time.Now()
+	w.server.stop(ctx)
+	if w.server.err != nil {
+		r.Late++
+	}
+	r.EndMax = max(r.EndMax, millis(time.Since(began)))
 }
 
 // revoke revokes some of what was answered, through the admin socket, until the server is gone.
