@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"chancery/internal/base/fault"
 	"chancery/internal/core/store/internal/engine"
@@ -19,7 +21,8 @@ const (
 
 // A Tx is one run of a transaction. It belongs to the goroutine and the call that it was given to. Statements use the
 // common subset of the three databases with question marks as placeholders; arguments are integers, strings, []byte
-// and nil, and nothing else. Any error of a method spoils the Tx: the later methods return it again, and so does Write.
+// and nil, and nothing else; a string that is not UTF-8 or holds a zero byte is Invalid, code text_invalid. Any error of
+// a method spoils the Tx: the later methods return it again, and so does Write.
 type Tx struct {
 	ctx      context.Context
 	session  engine.Session
@@ -178,7 +181,7 @@ func plain(a any) (value any, size int, err error) {
 	case int64:
 		return v, 8, nil
 	case string:
-		return v, len(v), nil
+		return v, len(v), storable(v)
 	case []byte:
 		if v == nil {
 			v = []byte{}
@@ -191,13 +194,21 @@ func plain(a any) (value any, size int, err error) {
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
 		return int64(v.Uint()), 8, nil
 	case reflect.String:
-		return v.String(), v.Len(), nil
+		return plain(v.String())
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			return plain(v.Bytes())
 		}
 	}
 	return nil, 0, fmt.Errorf("a %T; the store takes integers, strings, bytes and nil", a)
+}
+
+// storable refuses a text that not all of the databases take, so that they agree on what a stranger's text finds.
+func storable(text string) error {
+	if strings.IndexByte(text, 0) >= 0 || !utf8.ValidString(text) {
+		return engine.Unstorable
+	}
+	return nil
 }
 
 func (tx *Tx) spoil(err error) error {

@@ -359,6 +359,7 @@ func TestAccountsAreHeldToBounds(t *testing.T) {
 		"no name":         {func(s *Spec) { s.Name = "" }, "account_invalid"},
 		"upper case":      {func(s *Spec) { s.Name = "Alice" }, "account_invalid"},
 		"long name":       {func(s *Spec) { s.Name = strings.Repeat("a", nameBytesMax+1) }, "account_invalid"},
+		"an identifier":   {func(s *Spec) { s.Name = "per_06h2vwh6m7sc2v9qacfw" }, "account_invalid"},
 		"control":         {func(s *Spec) { s.Display = "a\nb" }, "account_invalid"},
 		"long display":    {func(s *Spec) { s.Display = strings.Repeat("a", textBytesMax+1) }, "account_invalid"},
 		"email":           {func(s *Spec) { s.Email = "alice@" }, "account_invalid"},

@@ -81,6 +81,9 @@ func (a Account) check() error {
 	if a.Name == "" || len(a.Name) > nameBytesMax || strings.Trim(a.Name, nameAlphabet) != "" {
 		return invalid("%.80q cannot be a name: use 1 to %d lower-case letters, digits and . _ @ + -", a.Name, nameBytesMax)
 	}
+	if id.Is(id.Person, a.Name) || id.Is(id.Service, a.Name) {
+		return invalid("%q cannot be a name: it has the form of an account's identifier", a.Name)
+	}
 	if err := checkText("display name", a.Display, textBytesMax); err != nil {
 		return err
 	}

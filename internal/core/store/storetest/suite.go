@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -41,6 +42,7 @@ func Conform(t *testing.T, target func(testing.TB) Target) {
 		{"a caller that leaves disturbs nobody", leavingDisturbsNobody},
 		{"a transaction in a transaction is refused", nestedIsRefused},
 		{"a change beyond a megabyte is refused", hugeIsRefused},
+		{"all agree on which texts cannot be", oddTextIsRefused},
 		{"a read sees one snapshot and changes nothing", readIsSnapshot},
 		{"a row is inserted once", appendOnce},
 		{"the guard refuses a row", guardRefuses},
@@ -297,11 +299,27 @@ func nestedIsRefused(t *testing.T, b bench) {
 
 func hugeIsRefused(t *testing.T, b bench) {
 	err := b.Write(t.Context(), func(tx *store.Tx) error {
-		_, err := tx.InsertNew("INSERT INTO sample_revocation (target) VALUES (?)", string(make([]byte, 2<<20)))
+		_, err := tx.InsertNew("INSERT INTO sample_revocation (target) VALUES (?)", strings.Repeat("x", 2<<20))
 		return err
 	})
 	if got := fault.KindOf(err); got != fault.TooLarge {
 		t.Errorf("got %v, want %v", got, fault.TooLarge)
+	}
+}
+
+// oddTextIsRefused asks for texts that one database takes and another does not. Letters beyond ASCII in the place of an
+// identifier are refused or not found.
+func oddTextIsRefused(t *testing.T, b bench) {
+	for text, code := range map[string]string{"a\x00": "text_invalid", "\xff": "text_invalid", "\xed\xa0\x80": "text_invalid", "plain": "", "\u00e4\U0001f600": ""} {
+		look := func(tx *store.Tx) error {
+			_, _, err := get(tx, text)
+			return err
+		}
+		for what, err := range map[string]error{"read": b.Read(t.Context(), look), "write": b.Write(t.Context(), look)} {
+			if got := fault.CodeOf(err); err != nil && got != "text_invalid" || code != "" && got != code {
+				t.Errorf("%s %q: %v, want the code %q", what, text, err, code)
+			}
+		}
 	}
 }
 

@@ -19,6 +19,9 @@ var (
 	// Unreachable: the database cannot be reached or answers with failures; nothing was stored.
 	Unreachable = fault.New(fault.Unavailable, "store_unreachable",
 		"The database cannot be reached at the moment; nothing was stored.").After(2 * time.Second)
+	// Unstorable: a text cannot stand in a column; nothing was stored.
+	Unstorable = fault.New(fault.Invalid, "text_invalid",
+		"A text in the request holds a character that cannot stand there; nothing was stored.")
 	// Full: the disk or the database's size limit is used up; nothing was stored.
 	Full = fault.New(fault.Unavailable, "store_full",
 		"The disk of the database is full; nothing was stored.").After(10 * time.Second).

@@ -18,6 +18,7 @@ import (
 // Error numbers of MariaDB.
 const (
 	duplicate    = 1062
+	otherCharset = 1267 // a text compared with a column that cannot hold it
 	lockTimeout  = 1205
 	deadlock     = 1213
 	readChanged  = 1020 // "record has changed since last read"
@@ -71,6 +72,8 @@ func explain(err error) error {
 		return engine.Full.Because(err)
 	case readOnly, readOnlyTx:
 		return engine.ReadOnly.Because(err)
+	case otherCharset:
+		return engine.Unstorable
 	case statementEnd:
 		return engine.Busy.Because(err)
 	case duplicate, 1264, 1292, 1366, 1406, 1064:

@@ -63,6 +63,8 @@ func explain(err error) error {
 		switch server.Code {
 		case "53100", "53200":
 			return engine.Full.Because(err)
+		case "22021", "22P05":
+			return engine.Unstorable // the server's text repeats the value
 		case "25006":
 			return engine.ReadOnly.Because(err)
 		case "55P03", "57014":
