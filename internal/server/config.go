@@ -72,7 +72,7 @@ type Limit struct {
 // AgentLimits holds what bounds agents.
 type AgentLimits struct {
 	Lifetime   conf.Duration `conf:"lifetime" doc:"longest validity of an agent certificate, at most 1d"`
-	Skew       conf.Duration `conf:"skew" doc:"how far the time of a delegation authorization may be off"`
+	Skew       conf.Duration `conf:"skew" doc:"how far the time of a delegation authorization may be off, at most 1m"`
 	Invitation conf.Duration `conf:"invitation" doc:"validity of an enrolment token"`
 }
 
@@ -130,6 +130,9 @@ func (n Name) parse() (hosts []name.Name, err error) {
 func (c Config) check() error {
 	if c.Agent.Lifetime > conf.Duration(24*time.Hour) {
 		return fault.New(fault.Invalid, "config_invalid", "agent.lifetime is %v; agent certificates live a day at most", c.Agent.Lifetime)
+	}
+	if c.Agent.Skew > conf.Duration(time.Minute) { // services allow so much, and used evidence is kept for a day
+		return fault.New(fault.Invalid, "config_invalid", "agent.skew is %v; services refuse certificates whose authorization is more than a minute off", c.Agent.Skew)
 	}
 	if c.Log.Format != "text" && c.Log.Format != "json" {
 		return fault.New(fault.Invalid, "config_invalid", "log.format is %q; it is text or json", c.Log.Format)
