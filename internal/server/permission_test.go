@@ -217,6 +217,31 @@ func TestAgentsOfADisabledPersonDoNotRenew(t *testing.T) {
 	renew().want(t, "after", 403, "account_disabled")
 }
 
+func TestWhatFellWithItsPersonShowsAsStopped(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	auditor := o.holder(t, person("auditor", account.Auditor))
+	stopped := func(path string) bool {
+		var found struct{ Stopped bool }
+		if r := auditor.send(t, "GET", path, ""); r.status != 200 || json.Unmarshal(r.body, &found) != nil {
+			t.Fatalf("%s: %d %s", path, r.status, r.body)
+		}
+		return found.Stopped
+	}
+	paths := []string{"/api/v1/agents/" + o.agent.ID, "/api/v1/delegations/" + o.delegation.ID}
+	for _, path := range paths {
+		if stopped(path) {
+			t.Errorf("%s is stopped before", path)
+		}
+	}
+	o.bearer(t, o.agent.Owner).send(t, "POST", "/api/v1/stop/"+o.agent.Owner, "").want(t, "stop all", 204, "")
+	for _, path := range paths {
+		if !stopped(path) {
+			t.Errorf("%s stands after its person stopped all", path)
+		}
+	}
+}
+
 func TestTheMarkOfHeldKeysStays(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

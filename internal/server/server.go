@@ -86,8 +86,8 @@ func New(ctx context.Context, c Config, passphrase []byte, log *slog.Logger) (s 
 	return s, err
 }
 
-func (s *Server) stopped(target string) bool {
-	_, revoked := s.Authority.Revoked(target)
+func (s *Server) stopped(targets ...string) bool {
+	_, revoked := s.Authority.Revoked(targets...)
 	return revoked
 }
 

@@ -24,8 +24,8 @@ func Register(a *rest.API, agents *agent.Registry, stopped Stopped) {
 	f.certificates(a)
 }
 
-// Stopped says whether something was revoked; see ca.Hierarchy.
-type Stopped func(target string) bool
+// Stopped says whether one of some things was revoked; see ca.Hierarchy.
+type Stopped func(targets ...string) bool
 
 type face struct {
 	agents  *agent.Registry
@@ -108,5 +108,5 @@ func (f face) registry(a *rest.API) {
 }
 
 func (f face) agent(a agent.Agent) api.Agent {
-	return api.Agent{ID: a.ID, Name: a.Name, Owner: a.Owner, Delegation: a.Delegation, KeyHash: a.KeyHash, Stopped: a.ID != "" && f.stopped(a.ID), CreatedAt: a.CreatedAt, EnrolledAt: a.EnrolledAt}
+	return api.Agent{ID: a.ID, Name: a.Name, Owner: a.Owner, Delegation: a.Delegation, KeyHash: a.KeyHash, Stopped: f.stopped(a.ID, a.Owner), CreatedAt: a.CreatedAt, EnrolledAt: a.EnrolledAt}
 }

@@ -97,7 +97,7 @@ func terms(person string, in api.NewDelegation) agent.Terms {
 
 func (f face) delegation(d agent.Delegation) api.Delegation {
 	return api.Delegation{
-		ID: d.ID, Hash: d.Hash, CreatedAt: d.CreatedAt, Stopped: d.ID != "" && f.stopped(d.ID),
+		ID: d.ID, Hash: d.Hash, CreatedAt: d.CreatedAt, Stopped: f.stopped(d.ID, d.Principal),
 		NewDelegation: api.NewDelegation{
 			Principal: d.Principal, Name: d.Name, Capabilities: d.Capabilities, Constraints: d.Constraints, Representative: d.Representative,
 			Standing: d.Standing, Until: d.Until, LifetimeSec: d.LifetimeSec, MaxAgents: d.MaxAgents,
