@@ -413,6 +413,20 @@ func TestAgentsMakeNoCredentials(t *testing.T) {
 	}
 }
 
+func TestARevokedHeldKeyIsNotApprovedAnew(t *testing.T) {
+	w := newWorld(t, true)
+	for _, p := range must(w.Principals(w.self, w.person))(t) {
+		if p.HeldAs != "" {
+			w.authority.revoked = append(w.authority.revoked, "crt:"+p.Serial)
+		}
+	}
+	_, err := w.Renew(t.Context(), agent.Renewal{Agent: w.agent.ID, Request: w.request(w.agentKey)})
+	wantCode(t, err, "principal_revoked")
+	_, err = w.Delegate(w.self, w.terms(true))
+	wantCode(t, err, "principal_revoked")
+	must(w.Delegate(w.self, w.terms(false)))(t)
+}
+
 func TestRenewNeedsStandingApproval(t *testing.T) {
 	w := newWorld(t, false)
 	_, err := w.Renew(t.Context(), agent.Renewal{Agent: w.agent.ID, Request: w.request(w.agentKey)})

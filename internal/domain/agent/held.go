@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"chancery/agentcert"
-	"chancery/internal/base/fault"
 	"chancery/internal/base/key"
 )
 
@@ -32,8 +31,13 @@ func (r *Registry) holdKey(ctx context.Context, d Delegation) error {
 		return err
 	}
 	until := earliest(own.NotAfter, d.Until)
-	if p, err := r.heldFor(ctx, spki); err == nil && !p.NotAfter.Before(until) && sameGrants(p, own) {
-		return nil
+	if p, err := r.heldFor(ctx, spki); err == nil {
+		if err := r.unrevoked(p); err != nil { // whoever revoked it did not trust the key, which would be the same
+			return err
+		}
+		if !p.NotAfter.Before(until) && sameGrants(p, own) {
+			return nil
+		}
 	}
 	_, err = r.certify(ctx, termsOf(own, until.Sub(r.now())), spki, heldName(d.Principal))
 	return err
@@ -58,8 +62,8 @@ func (r *Registry) heldPrincipal(ctx context.Context, d Delegation) (*Principal,
 	if err != nil {
 		return nil, nil, err
 	}
-	if target, revoked := r.authority.Revoked("crt:" + p.Serial); revoked {
-		return nil, nil, fault.New(fault.Denied, "principal_revoked", "the principal certificate %s is revoked", target)
+	if err := r.unrevoked(p); err != nil {
+		return nil, nil, err
 	}
 	return p, signer, withinGrants(p, d.Representative, d.Granted, 1)
 }

@@ -167,8 +167,8 @@ func (r *Registry) matches(ctx context.Context, aic *agentcert.AIC, p *Principal
 	if p.Person != a.Owner || aic.Principal.Realm != p.UID.Realm || aic.Principal.Identifier != p.UID.Identifier {
 		return fault.New(fault.Denied, "principal_foreign", "agent %s does not answer to %s", a.ID, aic.Principal.Identifier)
 	}
-	if target, revoked := r.authority.Revoked("crt:" + p.Serial); revoked {
-		return fault.New(fault.Denied, "principal_revoked", "the principal certificate %s is revoked", target)
+	if err := r.unrevoked(p); err != nil {
+		return err
 	}
 	if (aic.Mode == agentcert.Representative) != d.Representative {
 		return fault.New(fault.Denied, "mode_denied", "the delegation %s was approved for another mode", d.ID)

@@ -154,6 +154,14 @@ func (r *Registry) principal(ctx context.Context, keyHash string) (*Principal, e
 	return p, nil
 }
 
+// unrevoked refuses a principal whose certificate is revoked.
+func (r *Registry) unrevoked(p *Principal) error {
+	if _, revoked := r.authority.Revoked("crt:" + p.Serial); revoked {
+		return fault.New(fault.Denied, "principal_revoked", "the principal certificate %s is revoked", p.Serial)
+	}
+	return nil
+}
+
 // Principals lists a person's certificates, the youngest first.
 func (r *Registry) Principals(ctx context.Context, person string) ([]*Principal, error) {
 	if err := mayActFor(ctx, person, who.AgentRead, who.AgentOwn); err != nil {
