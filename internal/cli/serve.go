@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -78,10 +77,7 @@ func (t *terminal) open(ctx context.Context, fresh bool) (*server.Server, error)
 	if err != nil {
 		return nil, err
 	}
-	// A thread that waits for a disk keeps its processor, so two more keep both cores busy.
-	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(runtime.NumCPU() + 2)
-	}
+	useProcessors()
 	return server.New(ctx, c, passphrase, log)
 }
 
@@ -139,6 +135,7 @@ func (t *terminal) rootPath() string { return filepath.Join(t.data, "root.pem") 
 // run serves until the context ends.
 func (t *terminal) run(ctx context.Context, s *server.Server) error {
 	defer t.close(s)
+	useMemory(s.Config.Limit.Process)
 	t.say("Serving %s. Ctrl-C stops.", whereabouts(s.Config.Listen))
 	return s.Run(ctx)
 }

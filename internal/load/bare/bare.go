@@ -24,6 +24,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -57,6 +58,9 @@ const tokens = 64
 func Serve(ctx context.Context, dir string, in io.Reader, out io.Writer) error {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(runtime.NumCPU() + 2) // a thread in fsync keeps its processor
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400) // as the server does, so that the two differ in their work alone
 	}
 	h, hello, err := New(dir)
 	if err != nil {

@@ -1,0 +1,25 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"chancery/internal/base/conf"
+)
+
+func TestGroupMemory(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]conf.Size{"536870912\n": 512 << 20, "max\n": 0, "": 0, "-1": 0, "lots": 0} {
+		file := filepath.Join(t.TempDir(), "memory.max")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := groupMemory(file); got != want {
+			t.Errorf("groupMemory(%q) = %v, want %v", text, got, want)
+		}
+	}
+	if got := groupMemory(filepath.Join(t.TempDir(), "missing")); got != 0 {
+		t.Errorf("without a control group: %v, want no bound", got)
+	}
+}
