@@ -21,7 +21,7 @@ const (
 	StepPrincipalConstraints = "principal_constraints" // the principal's conditions hold
 	StepAgentConstraints     = "agent_constraints"     // the agent's conditions hold
 	StepMode                 = "mode"                  // what was delegated was the principal's to give
-	StepOperation            = "operation"             // the operation is among it
+	StepOperation            = "operation"             // the operation is among what was delegated
 	StepObligation           = "obligation"            // the conditions over time hold; see Middleware
 	StepRequest              = "request"               // the request says who asks and for what; see Middleware
 )

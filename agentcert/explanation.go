@@ -82,7 +82,7 @@ func (x *verification) sayMode() string {
 }
 
 func (x *verification) sayOperation() string {
-	return fmt.Sprintf("The operation %s is among it.", quoted(x.op.Name))
+	return fmt.Sprintf("The operation %s is among what was delegated.", quoted(x.op.Name))
 }
 
 // name gives the common name of a certificate's subject, or the whole subject without one.

@@ -41,9 +41,9 @@ func newCalendar(verifier *agentcert.Verifier) http.Handler {
 func operation(r *http.Request) (capability.Operation, error) {
 	switch r.Method + " " + r.URL.Path {
 	case "GET /events":
-		return capability.Operation{Name: "calendar:read", ReadOnly: true}, nil
+		return capability.Operation{Name: "calendar:read:events", ReadOnly: true}, nil
 	case "POST /events":
-		return capability.Operation{Name: "calendar:write"}, nil
+		return capability.Operation{Name: "calendar:write:events"}, nil
 	}
 	return capability.Operation{}, fmt.Errorf("the calendar has no operation %s %s", r.Method, r.URL.Path)
 }

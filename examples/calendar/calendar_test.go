@@ -33,7 +33,7 @@ func TestCalendar(t *testing.T) {
 		Subject: pkix.Name{CommonName: "Root"}, IsCA: true, KeyUsage: x509.KeyUsageCertSign,
 	}, nil, nil)
 	alice, aliceKey := certificate(t, person(t, "calendar:*"), root, rootKey)
-	reader := client(t, agent(t, root, rootKey, alice, aliceKey, "calendar:read"))
+	reader := client(t, agent(t, root, rootKey, alice, aliceKey, "calendar:read:events"))
 	writer := client(t, agent(t, root, rootKey, alice, aliceKey, "calendar:*"))
 	server := httptest.NewUnstartedServer(newCalendar(agentcert.NewVerifier([]*x509.Certificate{root}, agentcert.Policy{})))
 	server.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS13}
@@ -47,7 +47,7 @@ func TestCalendar(t *testing.T) {
 		answer       string
 	}{
 		{reader, "GET", "/events", 200, "[]"},
-		{reader, "POST", "/events", 403, "calendar:write was not granted"},
+		{reader, "POST", "/events", 403, "calendar:write:events was not granted"},
 		{writer, "POST", "/events", 201, ""},
 		{reader, "GET", "/events", 200, `[{"title":"Dentist","agent":"scheduler","for":"alice"}]`},
 		{writer, "GET", "/secrets", 403, "operation_unknown"},

@@ -1,13 +1,16 @@
 // Command calendar is a service that AI agents use on behalf of people: it shows how few lines protect operations with
 // agent certificates, and what the service knows about who acts for whom.
 //
-// It keeps events in memory. Reading them takes the capability calendar:read, adding one calendar:write; the service
-// asks nobody and needs only the root certificate of the authority.
+// It keeps events in memory. Reading them takes the capability calendar:read:events, adding one calendar:write:events;
+// the service asks nobody and needs only the root certificate of the authority.
 //
-//	calendar -root root.pem -cert server.pem -key server.key
-//	curl --cert-type PEM --cert agent-chain.pem --key agent.key --cacert root.pem https://localhost:9443/events
+//	chancery quickstart &
+//	chancery issue localhost --out server
+//	go run ./examples/calendar -root chancery-data/root.pem -cert server.pem -key server.key &
+//	cd chancery-data && curl --cacert root.pem --cert quickstart/agent.pem --key quickstart/agent.key https://localhost:9443/events
 //
-// The agent's chain file holds its certificate, those of the authorities below the root, and its principal's.
+// The agent's file, as chancery writes it, holds its certificate, those of the authorities below the root, and its
+// principal's.
 package main
 
 import (

@@ -133,7 +133,7 @@ func (t *terminal) agentInvite() *cobra.Command {
 			})
 		}),
 	}
-	c.Flags().StringVar(&delegation, "delegation", "", "delegation under which the agent will work (required)")
+	c.Flags().StringVar(&delegation, "delegation", "", "identifier of the delegation under which it will work; see chancery delegation list (required)")
 	tokenOut(c, &out)
 	_ = c.MarkFlagRequired("delegation")
 	return c

@@ -19,6 +19,7 @@ import (
 	"chancery/internal/base/conf"
 	"chancery/internal/base/id"
 	"chancery/internal/base/key"
+	"chancery/internal/domain/ca"
 )
 
 func (t *terminal) issue() *cobra.Command {
@@ -52,7 +53,7 @@ func (t *terminal) issue() *cobra.Command {
 	c.Flags().StringVar(&out, "out", "", "OUT.key and OUT.pem are written")
 	c.Flags().StringVar(&csr, "csr", "", "file with a certificate request, in place of a key made here")
 	keyKind(c, &kind)
-	durationFlag(c, &lifetime, "lifetime", "how long it is valid; default: the profile's")
+	durationFlag(c, &lifetime, "lifetime", "how long it is valid, at most what the profile allows; default: the profile's")
 	p12.flags(c)
 	return c
 }
@@ -282,7 +283,7 @@ func (t *terminal) showCRL(list *x509.RevocationList) error {
 	for _, e := range list.RevokedCertificateEntries {
 		serial := id.SerialOf(e.SerialNumber).String()
 		answer.Revoked = append(answer.Revoked, revokedEntry{serial, e.RevocationTime, e.ReasonCode})
-		rows = append(rows, []string{serial, stamp(e.RevocationTime), fmt.Sprint(e.ReasonCode)})
+		rows = append(rows, []string{serial, stamp(e.RevocationTime), ca.Reason(e.ReasonCode).String()})
 	}
 	return t.show(answer, func() {
 		t.card("Issuer", answer.Issuer, "Number", answer.Number, "Next update", stamp(answer.NextUpdate),

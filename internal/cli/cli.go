@@ -11,12 +11,16 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"chancery/internal/server"
 )
+
+// defaultData is the data directory where --data names none.
+const defaultData = "chancery-data"
 
 // A terminal is where a command speaks, and what it was told before it began.
 type terminal struct {
@@ -32,7 +36,8 @@ type terminal struct {
 	json   bool
 	set    []string // settings, name=value
 
-	started bool // a command has begun its work
+	started bool           // a command has begun its work
+	called  *cobra.Command // that was called, or the group in which it was looked for
 }
 
 // Main runs one command and gives its exit code. SIGINT and SIGTERM end it in order.
@@ -46,9 +51,11 @@ func Main(ctx context.Context, args []string, in io.Reader, out, err io.Writer) 
 	root.SetOut(out)
 	root.SetErr(err)
 	t.watchStart(root)
-	runErr := root.ExecuteContext(ctx)
+	called, runErr := root.ExecuteContextC(ctx)
+	t.called = called
 	if runErr != nil && !t.started {
 		runErr = usageError{runErr}
+		t.json = t.json || slices.Contains(args, "--json") // flags may not have been read
 	}
 	return t.report(runErr)
 }
@@ -77,7 +84,7 @@ func (t *terminal) command() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	flags := root.PersistentFlags()
-	flags.StringVar(&t.data, "data", "chancery-data", "data directory")
+	flags.StringVar(&t.data, "data", defaultData, "data directory")
 	flags.StringVar(&t.server, "server", os.Getenv("CHANCERY_SERVER"), "address of the server, https://…; default: the admin socket in the data directory")
 	flags.StringVar(&t.token, "token-file", "", "file with an API token; default: the environment's CHANCERY_TOKEN")
 	flags.StringVar(&t.root, "root", "", "file with the root certificate to trust; default: root.pem in the data directory, if it is there")

@@ -30,7 +30,7 @@ func (t *terminal) doctor() *cobra.Command {
 				return err
 			}
 			if n := d.count(problem); n > 0 {
-				return fmt.Errorf("%d of these are problems", n)
+				return fmt.Errorf("problems found: %d", n)
 			}
 			return nil
 		},
@@ -78,8 +78,8 @@ func (t *terminal) examine(ctx context.Context) *examination {
 	d.space()
 	d.process(ctx)
 	d.durability(ctx)
-	d.listeners(ctx)
 	d.root()
+	d.listeners(ctx)
 	return d
 }
 
@@ -162,15 +162,15 @@ const (
 
 func (d *examination) space() {
 	free, known := freeBytes(d.data)
-	switch size := conf.Size(free >> 20 << 20); {
+	switch size := fmt.Sprintf("%.1f GiB", float64(free)/(1<<30)); {
 	case !known:
 		d.say(warning, "disk", "look at it yourself", "this system does not say how much space is left")
 	case free < spaceLeft:
-		d.say(problem, "disk", "make room, or nothing can be issued soon", "%v are left", size)
+		d.say(problem, "disk", "make room, or nothing can be issued soon", "%s are left", size)
 	case free < spaceLow:
-		d.say(warning, "disk", "make room", "%v are left", size)
+		d.say(warning, "disk", "make room", "%s are left", size)
 	default:
-		d.say(ok, "disk", "", "%v are left", size)
+		d.say(ok, "disk", "", "%s are left", size)
 	}
 }
 
@@ -276,7 +276,7 @@ const (
 func (d *examination) root() {
 	certificates, err := readCertificates(d.trusted())
 	if err != nil {
-		d.say(warning, "root", "`chancery authority show root --out "+d.trusted()+"` writes it again", "%v", err)
+		d.say(warning, "root", "`chancery authority show root --out "+d.trusted()+"` writes it again", "%s", explain(err).Text)
 		return
 	}
 	const do = "make a new root and move to it while the old one is still good"

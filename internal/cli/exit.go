@@ -10,8 +10,11 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/spf13/cobra"
+
 	"chancery/agentcert"
 	"chancery/client"
+	"chancery/internal/base/conf"
 	"chancery/internal/base/fault"
 )
 
@@ -46,6 +49,9 @@ func (t *terminal) report(err error) int {
 		return exitOK
 	}
 	c := explain(err)
+	if c.Exit == exitUsage && t.called != nil && t.called.HasParent() {
+		c.Hint = usageOf(t.called)
+	}
 	if t.json {
 		encoder := json.NewEncoder(t.err)
 		encoder.SetEscapeHTML(false)
@@ -62,10 +68,18 @@ func (t *terminal) report(err error) int {
 	return c.Exit
 }
 
+func usageOf(c *cobra.Command) string {
+	if c.HasSubCommands() {
+		return fmt.Sprintf("`%s --help` lists its commands", c.CommandPath())
+	}
+	return fmt.Sprintf("the form is %s; `%s --help` explains it", c.UseLine(), c.CommandPath())
+}
+
 func explain(err error) complaint {
 	var usage usageError
 	var answered *client.Error
 	var refusal *agentcert.Refusal
+	var misconfigured *conf.Error
 	switch {
 	case errors.Is(err, context.Canceled):
 		return complaint{Text: "interrupted", Exit: exitInterrupted}
@@ -75,6 +89,8 @@ func explain(err error) complaint {
 		return explainAnswer(answered)
 	case errors.As(err, &refusal):
 		return complaint{Text: refusal.Text, Code: refusal.Code, Exit: exitRefused}
+	case errors.As(err, &misconfigured):
+		return complaint{Text: err.Error(), Hint: "`chancery config print --explain` lists the settings", Exit: exitInvalid}
 	}
 	if f, ok := fault.As(err); ok && f.Kind != fault.Internal {
 		return complaint{Text: f.Text, Code: f.Code, Hint: f.Hint, Exit: exitOfKind(f.Kind)}

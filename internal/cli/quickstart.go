@@ -72,9 +72,12 @@ type tour struct {
 }
 
 func (t *terminal) demonstrate(ctx context.Context, s *server.Server) error {
-	if err := t.establish(ctx, s); err != nil {
+	made, err := t.establish(ctx, s)
+	if err != nil {
 		return err
 	}
+	t.say("Root certificate: %s", made.Root)
+	t.greet(made)
 	q := &tour{terminal: t, Server: s, operator: server.AsOperator(ctx)}
 	for _, step := range []func() error{q.makeKeys, q.findPerson, q.certifyPerson, q.findAgent, q.delegate, q.enrol} {
 		if err := step(); err != nil {
@@ -280,6 +283,6 @@ func (q *tour) verify(c agent.Certificate) error {
 		return fmt.Errorf("the verification should have refused %s: %w", sampleForbidden, err)
 	}
 	q.say("\nAnd for %s, which nobody allowed:\n  NO   %-22s %s", sampleForbidden, refusal.Step, refusal.Text)
-	q.say("\nTry it yourself:  chancery verify %s --operation %s", file, sampleAllowed)
+	q.say("\nTry it yourself:  chancery verify %s%s --operation %s", file, q.here(), sampleAllowed)
 	return nil
 }

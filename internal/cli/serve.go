@@ -31,13 +31,22 @@ func (t *terminal) serve() *cobra.Command {
 func (t *terminal) initialize() *cobra.Command {
 	return t.settings(&cobra.Command{
 		Use: "init", Short: "Make a data directory with a root and issuing authorities", Args: cobra.NoArgs,
+		Long:    "Makes the data directory with its database, a root and three issuing authorities: people, agents and machines. What stands\nin certificates (name.trust_domain, name.public_url) is taken now, from " + server.FileName + " in the directory if you put it there\nbefore, the environment, or --set, which is not kept. Run again, it makes what is missing, and a new setup code while\nthere is no administrator; the earlier code is void then.",
+		Example: "  chancery init --data ca --set name.trust_domain=example.org --set name.public_url=http://ca.example.org",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := t.open(cmd.Context(), true)
 			if err != nil {
 				return err
 			}
 			defer t.close(s)
-			return t.establish(cmd.Context(), s)
+			made, err := t.establish(cmd.Context(), s)
+			if err != nil {
+				return err
+			}
+			return t.show(made, func() {
+				t.say("Root certificate: %s\nStart the server: chancery serve%s", made.Root, t.here())
+				t.greet(made)
+			})
 		},
 	})
 }
@@ -105,29 +114,47 @@ func (t *terminal) logger(c server.Config) (*slog.Logger, error) {
 	return slog.New(slog.NewTextHandler(t.err, options)), nil
 }
 
-// establish makes what every installation has, and says what the first administrator needs.
-func (t *terminal) establish(ctx context.Context, s *server.Server) error {
+// An installation is what `chancery init` made.
+type installation struct {
+	Root string `json:"root"`                 // file with the root certificate
+	Code string `json:"setup_code,omitempty"` // of the first administrator; absent if there is one
+}
+
+// establish makes what every installation has, and what the first administrator needs.
+func (t *terminal) establish(ctx context.Context, s *server.Server) (installation, error) {
+	made := installation{Root: t.rootPath()}
 	if err := s.Prepare(ctx); err != nil {
-		return err
+		return made, err
 	}
 	root, err := s.Authority.Authority(ctx, server.Root)
 	if err != nil {
-		return err
+		return made, err
 	}
-	if err := os.WriteFile(t.rootPath(), encodeCertificate(root.Certificate), 0o644); err != nil {
-		return fmt.Errorf("write the root certificate: %w", err)
+	if err := os.WriteFile(made.Root, encodeCertificate(root.Certificate), 0o644); err != nil {
+		return made, fmt.Errorf("write the root certificate: %w", err)
 	}
-	t.say("Root certificate: %s", t.rootPath())
-	code, err := s.Accounts.NewSetupCode(server.AsOperator(ctx), 24*time.Hour)
+	made.Code, err = s.Accounts.NewSetupCode(server.AsOperator(ctx), 24*time.Hour)
 	if fault.CodeOf(err) == "setup_done" {
-		return nil
+		err = nil
 	}
-	if err != nil {
-		return err
+	return made, err
+}
+
+// greet says how the first administrator comes in, where there is none.
+func (t *terminal) greet(made installation) {
+	if made.Code == "" {
+		return
 	}
-	t.say("One-time setup code for the first administrator: %s", code)
-	t.say("  chancery setup --name NAME   (asks for the code; it ends in a day)")
-	return nil
+	t.say("One-time setup code for the first administrator: %s", made.Code)
+	t.say("  chancery setup%s --name NAME   (while the server runs; asks for the code, which ends in a day)", t.here())
+}
+
+// here gives the flag that names the data directory, where a command to copy needs it.
+func (t *terminal) here() string {
+	if t.data == defaultData {
+		return ""
+	}
+	return " --data " + t.data
 }
 
 func (t *terminal) rootPath() string { return filepath.Join(t.data, "root.pem") }

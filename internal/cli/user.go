@@ -49,7 +49,7 @@ func (t *terminal) userAdd() *cobra.Command {
 	}
 	c.Flags().BoolVar(&service, "service", false, "it is a service's, not a person's")
 	c.Flags().StringVar(&order.Display, "display", "", "name for people to read")
-	c.Flags().StringSliceVar(&order.Roles, "role", nil, "what it may do: "+roleNames())
+	c.Flags().StringSliceVar(&order.Roles, "role", nil, "what it may do: "+roleNames()+"; without one it may do nothing, and a person with agents needs person")
 	c.Flags().StringSliceVar(&order.Authorities, "authority", nil, "authorities that it may use; * is every one")
 	return c
 }

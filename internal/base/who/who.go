@@ -72,7 +72,7 @@ func (c Caller) Need(p Permission) error {
 			WithHint("send an API token as `Authorization: Bearer …`, or use a client certificate on the mTLS listener")
 	default:
 		return fault.New(fault.Denied, "permission_missing", "%s %s does not hold the permission %s", c.Kind, c.Name, p).
-			WithHint("an administrator can give a role that holds it")
+			WithHint("an administrator can give a role that holds it: `chancery user change --role …`")
 	}
 }
 

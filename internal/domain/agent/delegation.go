@@ -247,7 +247,8 @@ func (r *Registry) Delegation(ctx context.Context, id string) (Delegation, error
 		return Delegation{}, err
 	}
 	if !found || mayActFor(ctx, d.Principal, who.AgentRead, who.DelegationOwn) != nil {
-		return Delegation{}, fault.New(fault.NotFound, "delegation_unknown", "there is no delegation %.40q that you may see", id)
+		return Delegation{}, fault.New(fault.NotFound, "delegation_unknown", "there is no delegation %.40q that you may see", id).
+			WithHint("name it by its identifier; `chancery delegation list` shows them")
 	}
 	return d, nil
 }

@@ -70,7 +70,8 @@ func (f face) renew(r *rest.Request) (*rest.Answer, error) {
 		}
 	}
 	if caller := who.From(r.Context()); caller.Kind != who.Agent && n.Request == nil {
-		return nil, fault.New(fault.Unauthenticated, "credentials_required", "renewing without a certificate request needs the agent's certificate on the mTLS listener")
+		return nil, fault.New(fault.Unauthenticated, "credentials_required", "renewing without a certificate request needs the agent's certificate on the mTLS listener").
+			WithHint("call the mTLS listener (listen.mtls, port 8444 by default), or send a request signed by the agent's key")
 	}
 	c, err := f.agents.Renew(r.Context(), n)
 	return certificate(r, c, err)
