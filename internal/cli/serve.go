@@ -180,9 +180,10 @@ func whereabouts(l server.Listen) string {
 	return strings.Join(append(all, "the admin socket"), ", ")
 }
 
-// close frees the data directory, whatever became of the command's own context.
+// close frees the data directory, whatever became of the command's own context. Two seconds are enough: nobody asks
+// for anything any more.
 func (t *terminal) close(s *server.Server) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	if err := s.Close(ctx); err != nil {
 		fmt.Fprintf(t.err, "chancery: closing: %v\n", err)

@@ -91,7 +91,10 @@ func (s *Server) stopped(targets ...string) bool {
 	return revoked
 }
 
-// Run listens until ctx ends, then stops within ten seconds: it accepts nothing more and finishes what it accepted.
+// stopTimeout leaves Close two of the ten seconds that a service manager waits.
+const stopTimeout = 8 * time.Second
+
+// Run listens until ctx ends, then stops within eight seconds: it accepts nothing more and finishes what it accepted.
 func (s *Server) Run(ctx context.Context) error {
 	if err := s.own.renew(ctx); err != nil {
 		return fmt.Errorf("certificate for the own listener: %w", err)
@@ -115,7 +118,7 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 	})
 	err := group.Wait()
-	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	return errors.Join(err, s.front.Stop(stopping))
 }

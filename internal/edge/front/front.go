@@ -90,6 +90,8 @@ type Front struct {
 	routes  http.Handler
 	origin  http.CrossOriginProtection
 
+	work    context.Context // that of all requests
+	callOff context.CancelFunc
 	open    openCount
 	fresh   fresh
 	servers map[Listener]*server
@@ -116,6 +118,7 @@ func New(c Config, api *rest.API, auth Authenticator, m *Metrics) (*Front, error
 		servers: map[Listener]*server{},
 		failed:  make(chan error, len(c.Listen)),
 	}
+	f.work, f.callOff = context.WithCancel(context.Background())
 	routes, err := api.Handler(f.around)
 	if err != nil {
 		return nil, err
@@ -161,12 +164,17 @@ func (f *Front) Address(l Listener) net.Addr {
 // caller was not told.
 func (f *Front) Recent() []api.Refusal { return f.recent.list() }
 
-// Stop accepts nothing more, lets running requests finish, and closes their connections after the answer. What is not
-// finished when ctx ends is cut. The error says whether something was.
+// Stop accepts nothing more, lets running requests finish, and closes their connections after the answer. Shortly
+// before the deadline of ctx the work of those that still run is called off, so that they are answered, too. What is
+// not finished when ctx ends is cut. The error says whether something was.
 func (f *Front) Stop(ctx context.Context) error {
 	var wait sync.WaitGroup
 	errs := make(chan error, len(f.servers))
 	defer time.AfterFunc(lastCall, f.fresh.close).Stop()
+	if deadline, ok := ctx.Deadline(); ok {
+		left := time.Until(deadline)
+		defer time.AfterFunc(left-min(lastWord, left/2), f.callOff).Stop()
+	}
 	for l, s := range f.servers {
 		wait.Go(func() {
 			if err := s.http.Shutdown(ctx); err != nil {

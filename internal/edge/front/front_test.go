@@ -193,6 +193,11 @@ func (h *house) routes() *rest.API {
 	}
 	rest.Route(api, rest.Operation{Method: "GET", Path: "/hold", Permission: who.Public, Gated: true}, hold)
 	rest.Route(api, rest.Operation{Method: "GET", Path: "/long-hold", Permission: who.Public, Deadline: 5 * time.Second}, hold)
+	rest.Route(api, rest.Operation{Method: "GET", Path: "/deaf", Permission: who.Public}, func(context.Context, *struct{}) (*said, error) {
+		h.enter <- struct{}{}
+		<-h.release
+		return &said{message{"heard"}}, nil
+	})
 	rest.Route(api, rest.Operation{Method: "GET", Path: "/panic", Permission: who.Public}, func(context.Context, *struct{}) (*said, error) {
 		panic("the roof")
 	})

@@ -39,6 +39,7 @@ func (f *Front) bind(ctx context.Context, l Listener, address string) (*server, 
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 100, MaxReadFrameSize: 16 << 10},
 		ErrorLog:          slog.NewLogLogger(f.config.Log.Handler(), slog.LevelDebug),
 		ConnState:         f.fresh.note,
+		BaseContext:       func(net.Listener) context.Context { return f.work },
 		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return withPeer(ctx, l, c) },
 	}
 	switch l {
@@ -108,7 +109,10 @@ type fresh struct {
 	connections map[net.Conn]struct{}
 }
 
-const lastCall = 250 * time.Millisecond // for a first request that is on its way when the front stops
+const (
+	lastCall = 250 * time.Millisecond // for a first request that is on its way when the front stops
+	lastWord = time.Second            // for the answers of requests whose work was called off when the front stops
+)
 
 func (f *fresh) note(c net.Conn, state http.ConnState) {
 	f.mu.Lock()

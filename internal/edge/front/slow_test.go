@@ -281,21 +281,43 @@ func TestStopFinishesWhatRuns(t *testing.T) {
 	}
 }
 
-func TestStopCutsWhatHangs(t *testing.T) {
-	t.Parallel()
-	h := open(t, func(c *Config) { c.Work = time.Hour })
+// stopWith stops while a request to path runs, and gives what became of both.
+func (h *house) stopWith(t *testing.T, path string, patience time.Duration) (answered, stopped error) {
+	t.Helper()
 	failed := make(chan error, 1)
 	go func() {
-		_, err := h.client(t).Get(h.url(HTTPS, "/hold"))
+		response, err := h.client(t).Get(h.url(HTTPS, path))
+		if err == nil {
+			_, err = io.Copy(io.Discard, response.Body)
+			response.Body.Close()
+		}
 		failed <- err
 	}()
 	<-h.enter
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := h.Stop(ctx); err == nil {
+	stopped = h.Stop(ctx)
+	return <-failed, stopped
+}
+
+func TestStopCallsOffWhatTakesLong(t *testing.T) {
+	t.Parallel()
+	h := open(t, func(c *Config) { c.Work = time.Hour })
+	answered, stopped := h.stopWith(t, "/hold", 2*time.Second)
+	if answered != nil || stopped != nil {
+		t.Errorf("a request whose work was called off: %v; Stop: %v", answered, stopped)
+	}
+}
+
+func TestStopCutsWhatHangs(t *testing.T) {
+	t.Parallel()
+	h := open(t, nil)
+	defer close(h.release)
+	answered, stopped := h.stopWith(t, "/deaf", 20*time.Millisecond)
+	if stopped == nil {
 		t.Error("Stop hid that a request was cut")
 	}
-	if err := <-failed; err == nil {
+	if answered == nil {
 		t.Error("the request that hung was answered")
 	}
 }
