@@ -37,7 +37,7 @@ type Agent struct {
 	Owner      string    `json:"owner"`
 	Delegation string    `json:"delegation,omitempty"`
 	KeyHash    string    `json:"key_hash,omitempty"`
-	Stopped    bool      `json:"stopped,omitempty"`
+	Stopped    bool      `json:"stopped,omitempty" doc:"it, its delegation or its person was stopped: it gets no certificate"`
 	CreatedAt  time.Time `json:"created_at"`
 	EnrolledAt time.Time `json:"enrolled_at,omitzero"`
 }

@@ -40,10 +40,16 @@ func TestMemoRemembersUntilTheFeedNamesTheKey(t *testing.T) {
 	get("a", 2)
 	publish(t, s, "")
 	get("a", 3)
-	get("missing", 4)
-	get("missing", 4)
+	miss := func(loads int) {
+		t.Helper()
+		if _, found, err := m.Get(t.Context(), "missing"); err != nil || found || c.asked != loads {
+			t.Errorf("Get(missing) = %v, %v after %d loads, want a miss after %d", found, err, c.asked, loads)
+		}
+	}
+	miss(4)
+	miss(4)
 	publish(t, s, "missing")
-	get("missing", 5)
+	miss(5)
 }
 
 func TestMemoDoesNotKeepWhatChangedWhileItWasRead(t *testing.T) {
@@ -78,5 +84,27 @@ func TestMemoIsBounded(t *testing.T) {
 	}
 	if c.asked != before+1 {
 		t.Error("the first of 26 values is still remembered within a bound of 8")
+	}
+}
+
+func TestMemoMissesDriveNothingOut(t *testing.T) {
+	s, c := storetest.Open(t), &counting{}
+	m := store.NewMemo(s, "thing", 8, func(ctx context.Context, key string) (int, bool, error) {
+		n, _, err := c.load(ctx, key)
+		return n, key == "good", err
+	})
+	for _, k := range append([]string{"good"}, "abcdefghijklmnopqrstuvwxyz") {
+		if _, _, err := m.Get(t.Context(), k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 100 {
+		if _, _, err := m.Get(t.Context(), string(rune('a'+i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := c.asked
+	if got, found, err := m.Get(t.Context(), "good"); err != nil || !found || got != 1 || c.asked != before {
+		t.Errorf("Get(good) = %d, %v, %v after %d more loads, want it from memory", got, found, err, c.asked-before)
 	}
 }

@@ -131,7 +131,8 @@ type Registry struct {
 
 	agents      *store.Memo[Agent]
 	delegations *store.Memo[Delegation]
-	principals  *store.Memo[*Principal] // by key hash in hexadecimal
+	principals  *store.Memo[*Principal]   // by key hash in hexadecimal
+	certified   *store.Memo[[]*Principal] // by person, the youngest first
 }
 
 // New makes the registry on top of a store.
@@ -141,6 +142,7 @@ func New(db *store.Store, authority Authority, people People, keys Keys, conf Co
 	r.agents = store.NewMemo(db, "agent", conf.Known, r.loadAgent)
 	r.delegations = store.NewMemo(db, "delegation", conf.Known, r.loadDelegation)
 	r.principals = store.NewMemo(db, "principal", conf.Known, r.loadPrincipal)
+	r.certified = store.NewMemo(db, "principal", conf.Known, r.loadCertified)
 	return r
 }
 

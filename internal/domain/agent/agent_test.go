@@ -427,6 +427,32 @@ func TestARevokedHeldKeyIsNotApprovedAnew(t *testing.T) {
 	must(w.Delegate(w.self, w.terms(false)))(t)
 }
 
+func TestStoppingAllLeavesThePersonFreeToDelegateAnew(t *testing.T) {
+	w := newWorld(t, true)
+	if err := w.Stop(w.self, w.person); err != nil {
+		t.Fatal(err)
+	}
+	terms := w.terms(true)
+	terms.MaxAgents = 2
+	d := must(w.Delegate(w.self, terms))(t)
+	must(w.Enrol(t.Context(), must(w.Invite(w.self, w.agent.ID, d.ID))(t).Secret, w.request(w.agentKey)))(t)
+	must(w.Renew(t.Context(), agent.Renewal{Agent: w.agent.ID, Request: w.request(w.agentKey)}))(t)
+}
+
+func TestHeldKeyIsWorthNothingWithoutThePersonsOwn(t *testing.T) {
+	w := newWorld(t, true)
+	own := must(w.Principals(w.self, w.person))(t)
+	for _, p := range own {
+		if p.HeldAs == "" {
+			if err := w.authority.Revoke(t.Context(), "crt:"+p.Serial, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	_, err := w.Renew(t.Context(), agent.Renewal{Agent: w.agent.ID, Request: w.request(w.agentKey)})
+	wantCode(t, err, "principal_required")
+}
+
 func TestRenewNeedsStandingApproval(t *testing.T) {
 	w := newWorld(t, false)
 	_, err := w.Renew(t.Context(), agent.Renewal{Agent: w.agent.ID, Request: w.request(w.agentKey)})

@@ -159,7 +159,7 @@ func (r *Registry) judge(ctx context.Context, d Delegation) error {
 // ownPrincipal gives the youngest live certificate of a key that the person holds; its grants are what the person
 // may hand on.
 func (r *Registry) ownPrincipal(ctx context.Context, person string) (*Principal, error) {
-	all, err := r.principalsOf(ctx, person)
+	all, _, err := r.certified.Get(ctx, person)
 	if err != nil {
 		return nil, err
 	}

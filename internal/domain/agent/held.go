@@ -65,7 +65,14 @@ func (r *Registry) heldPrincipal(ctx context.Context, d Delegation) (*Principal,
 	if err := r.unrevoked(p); err != nil {
 		return nil, nil, err
 	}
-	return p, signer, withinGrants(p, d.Representative, d.Granted, 1)
+	if err := withinGrants(p, d.Representative, d.Granted, 1); err != nil {
+		return nil, nil, err
+	}
+	own, err := r.ownPrincipal(ctx, d.Principal) // the held key is worth nothing without it
+	if err != nil {
+		return nil, nil, err
+	}
+	return p, signer, withinGrants(own, d.Representative, d.Granted, 1)
 }
 
 // sameGrants reports whether the held key's certificate hands on just what the person's own does.

@@ -41,9 +41,12 @@ func (r *Registry) Delegations(ctx context.Context, principal, after string, lim
 	if err := mayActFor(ctx, principal, who.AgentRead, who.DelegationOwn); err != nil {
 		return Page[Delegation]{}, err
 	}
+	return r.delegationsOf(ctx, principal, after, limit)
+}
+
+func (r *Registry) delegationsOf(ctx context.Context, principal, after string, limit int) (page Page[Delegation], err error) {
 	where, args := owned("principal", principal, after, limit)
-	var page Page[Delegation]
-	err := r.db.Read(ctx, func(tx *store.Tx) error {
+	err = r.db.Read(ctx, func(tx *store.Tx) error {
 		page = Page[Delegation]{}
 		return tx.Each("SELECT "+delegationColumns+" FROM delegation"+where, args, func(row store.Row) error {
 			d, err := scanDelegation(row.Scan)

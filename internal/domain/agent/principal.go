@@ -82,6 +82,9 @@ func (r *Registry) certify(ctx context.Context, terms PrincipalTerms, spki []byt
 			c.Serial, terms.Person, keyHash, heldAs, c.NotAfter.UnixMilli(), c.DER); err != nil {
 			return err
 		}
+		if err := tx.Publish(store.Change{Topic: "principal", Key: terms.Person}); err != nil {
+			return err
+		}
 		return record(ctx, tx, "principal", keyHash, "principal.certify")
 	})
 }
@@ -167,12 +170,13 @@ func (r *Registry) Principals(ctx context.Context, person string) ([]*Principal,
 	if err := mayActFor(ctx, person, who.AgentRead, who.AgentOwn); err != nil {
 		return nil, err
 	}
-	return r.principalsOf(ctx, person)
+	all, _, err := r.certified.Get(ctx, person)
+	return all, err
 }
 
-func (r *Registry) principalsOf(ctx context.Context, person string) ([]*Principal, error) {
-	var all []*Principal
-	err := r.db.Read(ctx, func(tx *store.Tx) error {
+// loadCertified gives all principal certificates of a person, the youngest first.
+func (r *Registry) loadCertified(ctx context.Context, person string) (all []*Principal, found bool, err error) {
+	err = r.db.Read(ctx, func(tx *store.Tx) error {
 		all = nil
 		return tx.Each("SELECT serial, person, held_as, certificate FROM principal WHERE person = ? ORDER BY serial DESC LIMIT 1000", []any{person}, func(row store.Row) error {
 			p := &Principal{}
@@ -183,5 +187,5 @@ func (r *Registry) principalsOf(ctx context.Context, person string) ([]*Principa
 			return r.understand(p)
 		})
 	})
-	return all, err
+	return all, len(all) > 0, err
 }

@@ -11,8 +11,9 @@ import (
 // reasonStopped is the revocation reason of what a person stops (RFC 5280 §5.3.1).
 const reasonStopped = "cessationOfOperation"
 
-// Stop ends an agent, a delegation or a person's whole delegation at once: one revocation, durable and in force here
-// on return, and everything below it is dead in OCSP and CRL within a second. What is stopped stays stopped.
+// Stop ends an agent, a delegation, or all delegations of a person: one revocation each, durable and in force here on
+// return, and everything below is dead in OCSP and CRL within a second. What is stopped stays stopped; a person who
+// stopped everything can delegate anew.
 func (r *Registry) Stop(ctx context.Context, target string) error {
 	person, err := r.answersFor(ctx, target)
 	if err != nil {
@@ -21,7 +22,27 @@ func (r *Registry) Stop(ctx context.Context, target string) error {
 	if err := mayActFor(ctx, person, who.AgentStop, who.AgentOwn); err != nil {
 		return err
 	}
+	if target == person {
+		return r.stopAll(ctx, person)
+	}
 	return r.authority.Revoke(ctx, target, reasonStopped)
+}
+
+// stopAll stops every delegation of a person. One that failed in the middle has stopped some; it can be called again.
+func (r *Registry) stopAll(ctx context.Context, person string) error {
+	for after, more := "", true; more; {
+		page, err := r.delegationsOf(ctx, person, after, 500)
+		if err != nil {
+			return err
+		}
+		for _, d := range page.Items {
+			if err := r.authority.Revoke(ctx, d.ID, reasonStopped); err != nil {
+				return err
+			}
+		}
+		after, more = page.Next, page.Next != ""
+	}
+	return nil
 }
 
 // answersFor gives the person who answers for an agent, a delegation, or themselves.

@@ -108,5 +108,5 @@ func (f face) registry(a *rest.API) {
 }
 
 func (f face) agent(a agent.Agent) api.Agent {
-	return api.Agent{ID: a.ID, Name: a.Name, Owner: a.Owner, Delegation: a.Delegation, KeyHash: a.KeyHash, Stopped: f.stopped(a.ID, a.Owner), CreatedAt: a.CreatedAt, EnrolledAt: a.EnrolledAt}
+	return api.Agent{ID: a.ID, Name: a.Name, Owner: a.Owner, Delegation: a.Delegation, KeyHash: a.KeyHash, Stopped: f.stopped(a.ID, a.Owner, a.Delegation), CreatedAt: a.CreatedAt, EnrolledAt: a.EnrolledAt}
 }
