@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"chancery/internal/base/conf"
@@ -128,15 +132,68 @@ func (n Name) parse() (hosts []name.Name, err error) {
 	return hosts, nil
 }
 
+// check refuses values that are understood and cannot be used, before anything is opened. It looks at the configuration
+// alone: whether a port is free, or a database answers, is seen at the start.
 func (c Config) check() error {
-	if c.Agent.Lifetime > conf.Duration(24*time.Hour) {
-		return fault.New(fault.Invalid, "config_invalid", "agent.lifetime is %v; agent certificates live a day at most", c.Agent.Lifetime)
+	return cmp.Or(c.Name.check(), c.Listen.check(), c.Limit.check(), c.Agent.check(), c.Log.check())
+}
+
+func unusable(format string, args ...any) error {
+	return fault.New(fault.Invalid, "config_invalid", format, args...)
+}
+
+func (n Name) check() error {
+	if _, err := n.parse(); err != nil {
+		return fmt.Errorf("name.hosts: %w", err)
 	}
-	if c.Agent.Skew > conf.Duration(time.Minute) { // services allow so much, and used evidence is kept for a day
-		return fault.New(fault.Invalid, "config_invalid", "agent.skew is %v; services refuse certificates whose authorization is more than a minute off", c.Agent.Skew)
+	if _, err := name.Of(name.DNS, n.TrustDomain); err != nil {
+		return unusable("name.trust_domain is %q; it is a full DNS name, such as example.org", n.TrustDomain)
 	}
-	if c.Log.Format != "text" && c.Log.Format != "json" {
-		return fault.New(fault.Invalid, "config_invalid", "log.format is %q; it is text or json", c.Log.Format)
+	if n.PublicURL == "" {
+		return nil
+	}
+	if u, err := url.Parse(n.PublicURL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return unusable("name.public_url is %q; it is an address such as http://ca.example.org", n.PublicURL)
+	}
+	return nil
+}
+
+func (l Listen) check() error {
+	for _, one := range [][2]string{{"https", l.HTTPS}, {"mtls", l.MTLS}, {"loopback", l.Loopback}, {"public", l.Public}, {"private", l.Private}} {
+		if one[1] == "" {
+			continue
+		}
+		_, port, err := net.SplitHostPort(one[1])
+		if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
+			return unusable("listen.%s is %q; it is host:port, or :port for every address of this machine", one[0], one[1])
+		}
+	}
+	return nil
+}
+
+func (l Limit) check() error {
+	if l.Connections < 1 || l.Rate < 0 || l.Anonymous < 0 {
+		return unusable("limit.connections is %d, limit.rate %d and limit.anonymous %d; connections are at least 1, the others not negative", l.Connections, l.Rate, l.Anonymous)
+	}
+	return nil
+}
+
+func (a AgentLimits) check() error {
+	if a.Lifetime > conf.Duration(24*time.Hour) {
+		return unusable("agent.lifetime is %v; agent certificates live a day at most", a.Lifetime)
+	}
+	if a.Skew > conf.Duration(time.Minute) { // services allow so much, and used evidence is kept for a day
+		return unusable("agent.skew is %v; services refuse certificates whose authorization is more than a minute off", a.Skew)
+	}
+	return nil
+}
+
+func (l LogConfig) check() error {
+	if l.Format != "text" && l.Format != "json" {
+		return unusable("log.format is %q; it is text or json", l.Format)
+	}
+	if err := new(slog.Level).UnmarshalText([]byte(l.Level)); err != nil {
+		return unusable("log.level is %q; it is debug, info, warn or error", l.Level)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"chancery/api"
+	"chancery/internal/base/fault"
 	"chancery/internal/core/keyring"
 	"chancery/internal/core/store"
 	"chancery/internal/domain/account"
@@ -96,7 +97,11 @@ const stopTimeout = 8 * time.Second
 
 // Run listens until ctx ends, then stops within eight seconds: it accepts nothing more and finishes what it accepted.
 func (s *Server) Run(ctx context.Context) error {
-	if err := s.own.renew(ctx); err != nil {
+	err := s.own.renew(ctx)
+	if fault.CodeOf(err) == "authority_unknown" {
+		return fault.New(fault.NotFound, "data_missing", "the database holds no authorities yet").WithHint("`chancery init` makes them")
+	}
+	if err != nil {
 		return fmt.Errorf("certificate for the own listener: %w", err)
 	}
 	if err := s.front.Start(ctx); err != nil {
@@ -117,7 +122,7 @@ func (s *Server) Run(ctx context.Context) error {
 			return nil
 		}
 	})
-	err := group.Wait()
+	err = group.Wait()
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	return errors.Join(err, s.front.Stop(stopping))
