@@ -163,8 +163,7 @@ func (t *terminal) rootPath() string { return filepath.Join(t.data, "root.pem") 
 func (t *terminal) run(ctx context.Context, s *server.Server) error {
 	defer t.close(s)
 	useMemory(s.Config.Limit.Process)
-	t.say("Serving %s. Ctrl-C stops.", whereabouts(s.Config.Listen))
-	return s.Run(ctx)
+	return s.Run(ctx, func() { t.say("Serving %s. Ctrl-C stops.", whereabouts(s.Config.Listen)) })
 }
 
 // whereabouts lists the listeners that people and programs call.

@@ -95,8 +95,9 @@ func (s *Server) stopped(targets ...string) bool {
 // stopTimeout leaves Close two of the ten seconds that a service manager waits.
 const stopTimeout = 8 * time.Second
 
-// Run listens until ctx ends, then stops within eight seconds: it accepts nothing more and finishes what it accepted.
-func (s *Server) Run(ctx context.Context) error {
+// Run listens, calls ready once it does, and goes on until ctx ends. Then it stops within eight seconds: it accepts
+// nothing more and finishes what it accepted.
+func (s *Server) Run(ctx context.Context, ready func()) error {
 	err := s.own.renew(ctx)
 	if fault.CodeOf(err) == "authority_unknown" {
 		return fault.New(fault.NotFound, "data_missing", "the database holds no authorities yet").WithHint("`chancery init` makes them")
@@ -107,6 +108,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if err := s.front.Start(ctx); err != nil {
 		return err
 	}
+	ready()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.own.keepFresh(ctx) })
 	group.Go(func() error {

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"chancery/api"
+	"chancery/internal/base/fault"
 	"chancery/internal/edge/rest"
 )
 
@@ -139,7 +140,8 @@ func (f *Front) Start(ctx context.Context) error {
 		}
 		if err != nil {
 			f.closeAll()
-			return fmt.Errorf("listening for %s on %s: %w", l, f.config.Listen[l], err)
+			return fault.New(fault.Conflict, "address_unusable", "listen.%s: %v", l, err).
+				WithHint("end what uses the address, or set another: --set listen.%s=…", l).Because(err)
 		}
 		f.servers[l] = s
 	}
