@@ -44,9 +44,8 @@ type Config struct {
 type Directory struct {
 	db          *store.Store
 	now         func() time.Time
-	grants      *memory[string, grant]
-	credentials *memory[credential, proof]
-	unfollow    []func()
+	grants      *store.Memo[grant] // by account
+	credentials *store.Memo[proof] // by credential.feedKey
 }
 
 // New gives the directory of a store and follows its changes until Close.
@@ -58,23 +57,15 @@ func New(db *store.Store, c Config) *Directory {
 		c.Remember = 100_000
 	}
 	d := &Directory{db: db, now: c.Now}
-	d.grants = newMemory(c.Remember, c.Now, d.readGrant)
-	d.credentials = newMemory(c.Remember, c.Now, d.readProof)
-	d.unfollow = []func(){
-		db.Subscribe(topicAccount, func(c store.Change) { d.grants.forget(c.Key, c.Key == "") }),
-		db.Subscribe(topicCredential, func(c store.Change) {
-			which, ok := parseFeedKey(c.Key)
-			d.credentials.forget(which, !ok)
-		}),
-	}
+	d.grants = store.NewMemo(db, topicAccount, c.Remember, d.readGrant)
+	d.credentials = store.NewMemo(db, topicCredential, c.Remember, d.readProof)
 	return d
 }
 
 // Close ends following the store's changes. The directory must not be used afterwards.
 func (d *Directory) Close() {
-	for _, cancel := range d.unfollow {
-		cancel()
-	}
+	d.grants.Close()
+	d.credentials.Close()
 }
 
 // An Account is a person or a service account.

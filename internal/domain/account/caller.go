@@ -92,7 +92,7 @@ func (d *Directory) caller(ctx context.Context, shown credential) (who.Caller, e
 	if shown.kind == byKey {
 		unknown, expired = errKeyUnbound, errKeyExpired
 	}
-	p, found, err := d.credentials.get(ctx, shown)
+	p, found, err := d.credentials.Get(ctx, shown.feedKey())
 	switch {
 	case err != nil:
 		return who.Caller{}, fmt.Errorf("looking up a %s: %w", shown.kind, err)
@@ -120,7 +120,7 @@ func (d *Directory) caller(ctx context.Context, shown credential) (who.Caller, e
 //
 // Faults: NotFound account_unknown; Denied account_disabled; those of the store.
 func (d *Directory) Holder(ctx context.Context, account string) (who.Caller, error) {
-	g, found, err := d.grants.get(ctx, account)
+	g, found, err := d.grants.Get(ctx, account)
 	switch {
 	case err != nil:
 		return who.Caller{}, fmt.Errorf("looking up account %s: %w", account, err)
@@ -132,7 +132,11 @@ func (d *Directory) Holder(ctx context.Context, account string) (who.Caller, err
 	return g.caller, nil
 }
 
-func (d *Directory) readProof(ctx context.Context, c credential) (p proof, found bool, err error) {
+func (d *Directory) readProof(ctx context.Context, key string) (p proof, found bool, err error) {
+	c, ok := parseFeedKey(key)
+	if !ok {
+		return p, false, nil
+	}
 	query := "SELECT account, id, narrowed, permissions, expires_at FROM account_token WHERE hash = ?"
 	if c.kind == byKey {
 		query = "SELECT account, '', 0, '', expires_at FROM account_key WHERE key_hash = ?"
