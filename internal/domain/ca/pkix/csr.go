@@ -1,7 +1,6 @@
 package pkix
 
 import (
-	"bytes"
 	"crypto/x509"
 	"crypto/x509/pkix"
 
@@ -21,23 +20,16 @@ type Request struct {
 	Names   []name.Name
 }
 
-// ReadRequest reads a PKCS #10 certification request in DER (RFC 2986), strictly: nothing may follow it, its key must
-// be of a kind that is accepted, its names must be well-formed, and its signature must verify, which proves
-// possession of the key. Faults are Invalid (csr_malformed, csr_signature, key_refused, name_invalid,
-// subject_invalid) or TooLarge (csr_too_large). It is safe for concurrent use.
+// ReadRequest reads a certification request as key.ReadRequest does, and what it asks for. Its names must be
+// well-formed. Faults are those of key.ReadRequest, and Invalid name_invalid, names_too_many, subject_invalid. It is safe
+// for concurrent use.
 func ReadRequest(der []byte) (Request, error) {
-	if len(der) > csrMax {
-		return Request{}, fault.New(fault.TooLarge, "csr_too_large", "the certification request has %d octets; %d are allowed", len(der), csrMax)
-	}
-	csr, err := x509.ParseCertificateRequest(der)
-	if err != nil {
-		return Request{}, fault.New(fault.Invalid, "csr_malformed", "this is not a PKCS #10 certification request in DER").Because(err)
-	}
-	kind, err := checkKey(csr)
+	csr, err := key.ReadRequest(der, csrMax)
 	if err != nil {
 		return Request{}, err
 	}
-	if err := provesPossession(csr); err != nil {
+	kind, err := key.KindOf(csr.PublicKey)
+	if err != nil {
 		return Request{}, err
 	}
 	subject, err := readSubject(csr)
@@ -46,37 +38,6 @@ func ReadRequest(der []byte) (Request, error) {
 	}
 	names, err := readNames(csr)
 	return Request{SPKI: csr.RawSubjectPublicKeyInfo, Kind: kind, Subject: subject, Names: names}, err
-}
-
-// checkKey takes the kinds of keys that are accepted, in their one DER form: the octets go into certificates as they
-// are, and a key that can be written in two ways has two hashes.
-func checkKey(csr *x509.CertificateRequest) (key.Kind, error) {
-	kind, err := key.KindOf(csr.PublicKey)
-	if err != nil {
-		return "", err
-	}
-	canonical, err := key.SPKI(csr.PublicKey)
-	if err != nil {
-		return "", err
-	}
-	if !bytes.Equal(canonical, csr.RawSubjectPublicKeyInfo) {
-		return "", fault.New(fault.Invalid, "csr_malformed", "the public key in the request is not in its DER form")
-	}
-	return kind, nil
-}
-
-// provesPossession verifies the request's own signature (RFC 2986 §4.2). SHA-1 proves nothing any more.
-func provesPossession(csr *x509.CertificateRequest) error {
-	refused := fault.New(fault.Invalid, "csr_signature", "the request's signature does not verify with the key in it").
-		WithHint("sign the request with the private key that belongs to it, with SHA-256 or stronger")
-	switch csr.SignatureAlgorithm {
-	case x509.SHA1WithRSA, x509.ECDSAWithSHA1, x509.UnknownSignatureAlgorithm:
-		return refused
-	}
-	if err := csr.CheckSignature(); err != nil {
-		return refused.Because(err)
-	}
-	return nil
 }
 
 func readSubject(csr *x509.CertificateRequest) (Subject, error) {
