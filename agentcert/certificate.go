@@ -9,7 +9,7 @@ import (
 // FromCertificate reads the agent extension of cert and validates it. A certificate without the extension is refused
 // with the code "aic_missing". The error is a *Refusal.
 func FromCertificate(cert *x509.Certificate) (*AIC, error) {
-	value, err := extension(cert, OIDExtension, "aic")
+	value, err := extension(cert, OIDExtension, "aic", "an agent's")
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func FromCertificate(cert *x509.Certificate) (*AIC, error) {
 // AuthorizationFromCertificate reads what the principal of cert may delegate and validates it. A certificate without
 // the extension is refused with the code "pa_missing". The error is a *Refusal.
 func AuthorizationFromCertificate(cert *x509.Certificate) (*PrincipalAuthorization, error) {
-	value, err := extension(cert, OIDPrincipalAuthorization, "pa")
+	value, err := extension(cert, OIDPrincipalAuthorization, "pa", "a principal's")
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func AuthorizationFromCertificate(cert *x509.Certificate) (*PrincipalAuthorizati
 }
 
 // extension gives the value of an extension that must be there and not critical.
-func extension(cert *x509.Certificate, id asn1.ObjectIdentifier, what string) ([]byte, error) {
+func extension(cert *x509.Certificate, id asn1.ObjectIdentifier, what, whose string) ([]byte, error) {
 	for _, x := range cert.Extensions {
 		if !x.Id.Equal(id) {
 			continue
@@ -51,7 +51,7 @@ func extension(cert *x509.Certificate, id asn1.ObjectIdentifier, what string) ([
 		}
 		return x.Value, nil
 	}
-	return nil, refuse(StepExtension, what+"_missing", "the certificate carries no extension %s", id)
+	return nil, refuse(StepExtension, what+"_missing", "the certificate is not %s: it carries no extension %s", whose, id)
 }
 
 func hasExtension(cert *x509.Certificate, id asn1.ObjectIdentifier) bool {

@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"strings"
+	"time"
 
 	"chancery/capability"
 )
@@ -46,13 +47,13 @@ func (x *verification) saySignature() string {
 func (x *verification) sayOwnKey() string {
 	reason := x.agent.Authorization.Reason
 	if x.principal.standing {
-		return fmt.Sprintf("A server signed it under the principal's standing approval %.12s….", reason.Description)
+		return fmt.Sprintf("Not asked for: a server signed it under the principal's standing approval %.12s….", reason.Description)
 	}
 	return fmt.Sprintf("The principal signed with their own key, for the reason %s: %s.", quoted(reason.Code), quoted(reason.Description))
 }
 
 func (x *verification) sayLifetime() string {
-	return fmt.Sprintf("The certificate lives no longer than the %s that were authorized.", x.agent.Authorization.Lifetime)
+	return fmt.Sprintf("The certificate lives no longer than authorized: %s.", span(x.agent.Authorization.Lifetime))
 }
 
 func (x *verification) sayTimestamp() string {
@@ -106,6 +107,18 @@ func listed(list []capability.Capability) string {
 	text := strings.Join(names, ", ")
 	if len(list) > most {
 		text += fmt.Sprintf(" and %d more", len(list)-most)
+	}
+	return text
+}
+
+// span writes a duration without the zeros at its end: 10m, not 10m0s.
+func span(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
 	}
 	return text
 }

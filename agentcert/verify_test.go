@@ -357,7 +357,7 @@ func TestStepsReadAsText(t *testing.T) {
 		`The authorization names the agent's key, so that no other key can use it.`,
 		`The principal's signature over it is good (ECDSA-SHA256).`,
 		`The principal signed with their own key, for the reason "CALENDAR": "plan my week".`,
-		`The certificate lives no longer than the 10m0s that were authorized.`,
+		`The certificate lives no longer than authorized: 10m.`,
 		`It was signed at 2026-03-04 12:00:00 UTC, when the certificate was made.`,
 		`No further conditions bind the principal.`,
 		`No further conditions bind the agent.`,
