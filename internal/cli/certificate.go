@@ -17,6 +17,7 @@ import (
 	"chancery/api"
 	"chancery/client"
 	"chancery/internal/base/conf"
+	"chancery/internal/base/fault"
 	"chancery/internal/base/id"
 	"chancery/internal/base/key"
 	"chancery/internal/domain/ca"
@@ -137,7 +138,10 @@ func serialOf(arg string) (serial, file string, err error) {
 		}
 	}
 	parsed, err := id.ParseSerial(strings.ToLower(arg))
-	return parsed.String(), "", err
+	if err != nil {
+		return "", "", fault.New(fault.Invalid, "serial_invalid", "%q is neither the file of a certificate, with or without .pem, nor a serial", arg)
+	}
+	return parsed.String(), "", nil
 }
 
 func (t *terminal) revoke() *cobra.Command {

@@ -69,7 +69,7 @@ func (c Caller) Need(p Permission) error {
 			WithHint("an administrator can bind it: `chancery user bind`")
 	case c.Kind == Nobody:
 		return fault.New(fault.Unauthenticated, "credentials_required", "this needs the permission %s, and no credentials were given", p).
-			WithHint("send an API token as `Authorization: Bearer …`, or use a client certificate on the mTLS listener")
+			WithHint("send an API token as `Authorization: Bearer …`, over HTTPS, or use a client certificate on the mTLS listener")
 	default:
 		return fault.New(fault.Denied, "permission_missing", "%s %s does not hold the permission %s", c.Kind, c.Name, p).
 			WithHint("an administrator can give a role that holds it: `chancery user change --role …`")
