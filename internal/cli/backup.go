@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -75,6 +76,9 @@ func (t *terminal) restoreFrom(ctx context.Context, path string) error {
 	lacks := errors.Is(missing, fs.ErrNotExist) && c.Keys.Passphrase.IsZero()
 	return t.show(map[string]any{"restored": path, "passphrase_missing": lacks}, func() {
 		t.say("Restored: %s", path)
+		if c.Store.URL != "" {
+			t.say("It is not the data directory's own database: set store.url in %s before the server starts.", filepath.Join(t.data, server.FileName))
+		}
 		if lacks {
 			t.say("Put the passphrase that sealed its keys into %s before the server starts.", c.PassphrasePath())
 		}

@@ -41,6 +41,7 @@ func (t *terminal) quickstart() *cobra.Command {
 		Use: "quickstart", Short: "Make everything, show it at work, and serve", Args: cobra.NoArgs,
 		Long: "Makes a data directory with a root and issuing authorities, a person, an agent, a delegation and an agent certificate,\nverifies the certificate offline and explains each step, then serves until Ctrl-C. Run again, it uses what is there.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			t.set = append([]string{"log.level=warn"}, t.set...) // a tour is for reading
 			s, err := t.open(cmd.Context(), true)
 			if err != nil {
 				return err

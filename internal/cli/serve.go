@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -21,6 +23,10 @@ func (t *terminal) serve() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := t.open(cmd.Context(), false)
 			if err != nil {
+				return err
+			}
+			if err := t.restoreRoot(cmd.Context(), s); err != nil {
+				t.close(s)
 				return err
 			}
 			return t.run(cmd.Context(), s)
@@ -126,18 +132,39 @@ func (t *terminal) establish(ctx context.Context, s *server.Server) (installatio
 	if err := s.Prepare(ctx); err != nil {
 		return made, err
 	}
-	root, err := s.Authority.Authority(ctx, server.Root)
-	if err != nil {
+	if err := t.publishRoot(ctx, s); err != nil {
 		return made, err
 	}
-	if err := os.WriteFile(made.Root, encodeCertificate(root.Certificate), 0o644); err != nil {
-		return made, fmt.Errorf("write the root certificate: %w", err)
-	}
+	var err error
 	made.Code, err = s.Accounts.NewSetupCode(server.AsOperator(ctx), 24*time.Hour)
 	if fault.CodeOf(err) == "setup_done" {
 		err = nil
 	}
 	return made, err
+}
+
+// publishRoot writes the root certificate into the data directory, where clients on this machine look for it.
+func (t *terminal) publishRoot(ctx context.Context, s *server.Server) error {
+	root, err := s.Authority.Authority(ctx, server.Root)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(t.rootPath(), encodeCertificate(root.Certificate), 0o644); err != nil {
+		return fmt.Errorf("write the root certificate: %w", err)
+	}
+	return nil
+}
+
+// restoreRoot publishes the root where it is missing, as after a restore. An installation without a root gets none; what
+// it needs is said later.
+func (t *terminal) restoreRoot(ctx context.Context, s *server.Server) error {
+	if _, err := os.Stat(t.rootPath()); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := t.publishRoot(ctx, s); fault.CodeOf(err) != "authority_unknown" {
+		return err
+	}
+	return nil
 }
 
 // greet says how the first administrator comes in, where there is none.

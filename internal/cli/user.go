@@ -39,6 +39,8 @@ func (t *terminal) userAdd() *cobra.Command {
 			order.Name = args[0]
 			if service {
 				order.Kind = "service"
+			} else if len(order.Roles) == 0 {
+				order.Roles = []string{"person"}
 			}
 			var made api.Account
 			if err := server.Call(ctx, "POST", "/api/v1/accounts", order, &made); err != nil {
@@ -49,7 +51,7 @@ func (t *terminal) userAdd() *cobra.Command {
 	}
 	c.Flags().BoolVar(&service, "service", false, "it is a service's, not a person's")
 	c.Flags().StringVar(&order.Display, "display", "", "name for people to read")
-	c.Flags().StringSliceVar(&order.Roles, "role", nil, "what it may do: "+roleNames()+"; without one it may do nothing, and a person with agents needs person")
+	c.Flags().StringSliceVar(&order.Roles, "role", nil, "what it may do: "+roleNames()+"; without one a service may do nothing, and a person gets person: own agents, delegations and tokens")
 	c.Flags().StringSliceVar(&order.Authorities, "authority", nil, "authorities that it may use; * is every one")
 	return c
 }
