@@ -25,5 +25,11 @@ drawing: ## rewrite docs/rooms.txt after looking at the new arrows
 fuzz: ## each fuzz target for FUZZTIME (default 20s)
 	./scripts/fuzz
 
+soak: build ## an hour of kill -9, orderly ends and power cuts; on servers too where CHANCERY_TEST_… names them
+	go test -count=1 -timeout 30m -run TestPowerCut ./internal/core/store -cuts 2000
+	./bin/chancery bench crash --rounds 200
+	./bin/chancery bench crash --rounds 50 --gently
+	@for url in $$CHANCERY_TEST_POSTGRES $$CHANCERY_TEST_MARIADB; do ./bin/chancery bench crash --rounds 50 --store "$$url" || exit 1; done
+
 release: ## binaries for every system, without cgo
 	./scripts/release
