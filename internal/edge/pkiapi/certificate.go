@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
+	"math"
 	"net/http"
 	"time"
 
@@ -84,7 +85,11 @@ func request(r *rest.Request) (string, error) {
 }
 
 func order(in api.IssueRequest, csr []byte) (ca.Order, error) {
-	o := ca.Order{Authority: in.Authority, Profile: in.Profile, CSR: derOf(csr), Lifetime: time.Duration(in.LifetimeSec) * time.Second}
+	o := ca.Order{Authority: in.Authority, Profile: in.Profile, CSR: derOf(csr)}
+	var err error
+	if o.Lifetime, err = lifetime(in.LifetimeSec); err != nil {
+		return o, err
+	}
 	for _, text := range in.Names {
 		n, err := name.Parse(text)
 		if err != nil {
@@ -93,6 +98,14 @@ func order(in api.IssueRequest, csr []byte) (ca.Order, error) {
 		o.Names = append(o.Names, n)
 	}
 	return o, nil
+}
+
+// lifetime reads a wish in seconds; more than a Duration holds is more than any profile allows.
+func lifetime(seconds int) (time.Duration, error) {
+	if seconds < 0 {
+		return 0, fault.New(fault.Invalid, "lifetime_invalid", "a certificate cannot live for %d seconds", seconds)
+	}
+	return time.Duration(min(int64(seconds), int64(math.MaxInt64/time.Second))) * time.Second, nil
 }
 
 // derOf gives the DER inside PEM; what is no PEM is taken for DER.
@@ -123,7 +136,10 @@ func (f face) renew(r *rest.Request) (*rest.Answer, error) {
 	if err := mayRenew(r, found); err != nil {
 		return nil, err
 	}
-	renewal := ca.Renewal{Serial: serial, Lifetime: time.Duration(in.LifetimeSec) * time.Second}
+	renewal := ca.Renewal{Serial: serial}
+	if renewal.Lifetime, err = lifetime(in.LifetimeSec); err != nil {
+		return nil, err
+	}
 	if len(csr) > 0 {
 		renewal.CSR = derOf(csr)
 	}
