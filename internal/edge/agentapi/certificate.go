@@ -116,7 +116,7 @@ func certificate(r *rest.Request, c agent.Certificate, err error) (*rest.Answer,
 	if err != nil {
 		return nil, err
 	}
-	return r.Certificate(issued(c), c.DER, rest.CertificatePEM(c.Issuer)+beside(c)), nil
+	return r.Certificate(issued(c), c.DER), nil
 }
 
 func issued(c agent.Certificate) api.Issued {

@@ -171,7 +171,7 @@ func (f face) certificate(r *rest.Request, authority string, issued ca.Issued, e
 	chain := above.Chain[:max(len(above.Chain)-1, 0)] // without the root
 	return r.Certificate(api.Issued{
 		Serial: issued.Serial.String(), PEM: rest.CertificatePEM(issued.DER), Chain: rest.CertificatePEM(chain...), NotBefore: issued.NotBefore, NotAfter: issued.NotAfter, Again: issued.Again,
-	}, issued.DER, rest.CertificatePEM(chain...)), nil
+	}, issued.DER), nil
 }
 
 func (f face) find(ctx context.Context, in *search) (*rest.Body[api.Page[api.Certificate]], error) {

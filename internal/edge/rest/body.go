@@ -1,6 +1,10 @@
 package rest
 
-import "encoding/pem"
+import (
+	"encoding/pem"
+
+	"chancery/api"
+)
 
 // A Body is what a route takes or answers whose whole content is one JSON body.
 type Body[T any] struct{ Body T }
@@ -22,9 +26,9 @@ func CertificatePEM(ders ...[]byte) string {
 	return string(out)
 }
 
-// Certificate answers with a certificate in the form that the caller accepts: as JSON, alone in DER, or with its chain
+// Certificate answers with an issued certificate in the form that the caller accepts: as JSON, alone in DER, or with its chain
 // in PEM. By default a request in DER is answered in DER, any other in JSON.
-func (r *Request) Certificate(inJSON any, der []byte, chain string) *Answer {
+func (r *Request) Certificate(issued api.Issued, der []byte) *Answer {
 	offered := []string{TypeJSON, TypeCertificate, TypeChain}
 	if r.Type == TypeCSR {
 		offered = []string{TypeCertificate, TypeJSON, TypeChain}
@@ -33,7 +37,7 @@ func (r *Request) Certificate(inJSON any, der []byte, chain string) *Answer {
 	case TypeCertificate:
 		return &Answer{Type: wanted, Body: der}
 	case TypeChain:
-		return &Answer{Type: wanted, Body: []byte(CertificatePEM(der) + chain)}
+		return &Answer{Type: wanted, Body: []byte(issued.PEM + issued.Chain + issued.Principal)}
 	}
-	return &Answer{JSON: inJSON}
+	return &Answer{JSON: issued}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -139,6 +140,7 @@ func (w *writer) poll(level engine.Durability) *job {
 // serve runs first, and whoever queues up behind it, until each has its outcome.
 func (w *writer) serve(first *job, level engine.Durability) {
 	w.oldest.Store(first.queued.UnixNano())
+	runtime.Gosched() // whoever is about to queue up shares the commit; when idle, this is nothing
 	for todo := []*job{first}; len(todo) > 0; {
 		todo = w.transact(todo, level)
 	}
