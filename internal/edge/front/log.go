@@ -14,12 +14,15 @@ import (
 )
 
 // log writes the access log: one line a request, and with it the private chain of what refused it. Our own failures
-// are errors. Overload is the metrics' to tell: thousands of lines would only add to it, and push out what `explain` is
-// asked for.
+// are errors. What went well is for level debug, since every change is in the audit and a certificate is its own line
+// there. Overload is the metrics' to tell: thousands of lines would only add to it, and push out what `explain` is asked
+// for.
 func (f *Front) log(a *answer, r *http.Request) {
 	err := a.record.Err
 	level := slog.LevelInfo
 	switch kind := fault.KindOf(err); {
+	case err == nil && a.status < http.StatusBadRequest:
+		level = slog.LevelDebug
 	case err == nil:
 	case kind == fault.Unavailable || kind == fault.Limited || errors.Is(err, context.Canceled):
 		level = slog.LevelDebug
