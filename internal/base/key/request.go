@@ -3,9 +3,25 @@ package key
 import (
 	"bytes"
 	"crypto/x509"
+	"encoding/pem"
 
 	"chancery/internal/base/fault"
 )
+
+// RequestDER gives the DER of a certification request in PEM: one block of its type (RFC 7468 §7), and nothing but space
+// behind it. What is no PEM is taken for DER. The fault is Invalid, code csr_malformed.
+func RequestDER(text []byte) ([]byte, error) {
+	block, rest := pem.Decode(text)
+	switch {
+	case block == nil:
+		return text, nil
+	case block.Type != "CERTIFICATE REQUEST" && block.Type != "NEW CERTIFICATE REQUEST":
+		return nil, fault.New(fault.Invalid, "csr_malformed", "a %.40q block stands where a certification request is expected", block.Type)
+	case len(bytes.TrimSpace(rest)) > 0:
+		return nil, fault.New(fault.Invalid, "csr_malformed", "something follows the certification request")
+	}
+	return block.Bytes, nil
+}
 
 // ReadRequest reads a PKCS #10 certification request in DER (RFC 2986), strictly: it has at most bytesMax octets,
 // nothing follows it, its key is of a kind that is accepted and in its one DER form, and its signature verifies, which

@@ -37,6 +37,24 @@ func TestReadRequest(t *testing.T) {
 	}
 }
 
+func TestRequestDER(t *testing.T) {
+	block := func(kind string) string { return "-----BEGIN " + kind + "-----\nMAA=\n-----END " + kind + "-----\n" }
+	for name, c := range map[string]struct {
+		text, want, code string
+	}{
+		"DER":            {"0\x00", "0\x00", ""},
+		"PEM":            {block("CERTIFICATE REQUEST"), "0\x00", ""},
+		"older label":    {"\n" + block("NEW CERTIFICATE REQUEST") + " \n", "0\x00", ""},
+		"a certificate":  {block("CERTIFICATE"), "", "csr_malformed"},
+		"two requests":   {block("CERTIFICATE REQUEST") + block("CERTIFICATE REQUEST"), "", "csr_malformed"},
+		"text behind it": {block("CERTIFICATE REQUEST") + "and more", "", "csr_malformed"},
+	} {
+		if got, err := RequestDER([]byte(c.text)); string(got) != c.want || fault.CodeOf(err) != c.code {
+			t.Errorf("%s: %q, %v, want %q, %q", name, got, err, c.want, c.code)
+		}
+	}
+}
+
 func FuzzReadRequest(f *testing.F) {
 	f.Add([]byte{0x30, 0})
 	f.Fuzz(func(t *testing.T, der []byte) {

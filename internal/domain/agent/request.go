@@ -2,7 +2,6 @@ package agent
 
 import (
 	"encoding/hex"
-	"encoding/pem"
 
 	"chancery/internal/base/key"
 )
@@ -24,10 +23,11 @@ type extension struct {
 
 // readRequest reads a certificate request in DER or PEM and checks its signature.
 func readRequest(raw []byte) (request, error) {
-	if block, _ := pem.Decode(raw); block != nil {
-		raw = block.Bytes
+	der, err := key.RequestDER(raw)
+	if err != nil {
+		return request{}, err
 	}
-	csr, err := key.ReadRequest(raw, requestBytesMax)
+	csr, err := key.ReadRequest(der, requestBytesMax)
 	if err != nil {
 		return request{}, err
 	}

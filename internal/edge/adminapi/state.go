@@ -53,6 +53,9 @@ func position(p rest.Paging) (int64, error) {
 	return after, nil
 }
 
+// healthTimeout is how long the database has to answer a question about its health.
+const healthTimeout = 2 * time.Second
+
 func (f face) state(a *rest.API) {
 	alive := func(*rest.Request) (*rest.Answer, error) {
 		return &rest.Answer{Type: "text/plain; charset=utf-8", Body: []byte("ok\n")}, nil
@@ -61,7 +64,7 @@ func (f face) state(a *rest.API) {
 	rest.Raw(a, rest.Operation{Method: http.MethodGet, Path: "/healthz", Permission: who.Public, Tags: tag, Summary: "Say that the process lives"}, text, alive)
 	rest.Raw(a, rest.Operation{Method: http.MethodGet, Path: "/readyz", Permission: who.Public, Tags: tag, Summary: "Say whether the database answers"}, text,
 		func(r *rest.Request) (*rest.Answer, error) {
-			ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+			ctx, cancel := context.WithTimeout(r.Context(), healthTimeout)
 			defer cancel()
 			if err := f.db.Read(ctx, func(*store.Tx) error { return nil }); err != nil {
 				return nil, fault.New(fault.Unavailable, "store_unavailable", "the database does not answer").After(time.Second).Because(err)
@@ -70,6 +73,8 @@ func (f face) state(a *rest.API) {
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/health", Permission: who.HealthRead, Tags: tag, Summary: "Show the state of the database and its durability settings"},
 		func(ctx context.Context, _ *struct{}) (*rest.Body[api.Health], error) {
+			ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+			defer cancel()
 			return rest.Reply(Health(ctx, f.db, f.version), nil)
 		})
 	rest.Route(a, rest.Operation{Method: http.MethodGet, Path: "/api/v1/refusals", Permission: who.AuditRead, Tags: tag, Summary: "Show recent refusals, the newest first", Description: "From memory, of this instance alone."},

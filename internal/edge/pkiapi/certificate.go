@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/hex"
-	"encoding/pem"
 	"math"
 	"net/http"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"chancery/api"
 	"chancery/internal/base/fault"
 	"chancery/internal/base/id"
+	"chancery/internal/base/key"
 	"chancery/internal/base/name"
 	"chancery/internal/base/who"
 	"chancery/internal/domain/ca"
@@ -85,8 +85,11 @@ func request(r *rest.Request) (string, error) {
 }
 
 func order(in api.IssueRequest, csr []byte) (ca.Order, error) {
-	o := ca.Order{Authority: in.Authority, Profile: in.Profile, CSR: derOf(csr)}
+	o := ca.Order{Authority: in.Authority, Profile: in.Profile}
 	var err error
+	if o.CSR, err = key.RequestDER(csr); err != nil {
+		return o, err
+	}
 	if o.Lifetime, err = lifetime(in.LifetimeSec); err != nil {
 		return o, err
 	}
@@ -106,14 +109,6 @@ func lifetime(seconds int) (time.Duration, error) {
 		return 0, fault.New(fault.Invalid, "lifetime_invalid", "a certificate cannot live for %d seconds", seconds)
 	}
 	return time.Duration(min(int64(seconds), int64(math.MaxInt64/time.Second))) * time.Second, nil
-}
-
-// derOf gives the DER inside PEM; what is no PEM is taken for DER.
-func derOf(raw []byte) []byte {
-	if block, _ := pem.Decode(raw); block != nil {
-		return block.Bytes
-	}
-	return raw
 }
 
 func (f face) renew(r *rest.Request) (*rest.Answer, error) {
@@ -141,7 +136,9 @@ func (f face) renew(r *rest.Request) (*rest.Answer, error) {
 		return nil, err
 	}
 	if len(csr) > 0 {
-		renewal.CSR = derOf(csr)
+		if renewal.CSR, err = key.RequestDER(csr); err != nil {
+			return nil, err
+		}
 	}
 	issued, err := f.ca.Renew(r.Context(), renewal)
 	return f.certificate(r, found.Authority, issued, err)
