@@ -51,7 +51,7 @@ func New(ctx context.Context, c Config, passphrase []byte, log *slog.Logger) (s 
 		}
 	}()
 	metrics := front.NewMetrics()
-	s.Store, err = store.Open(ctx, store.Config{URL: c.storeURL(), Accept: c.Store.Accept, Log: log, Observe: observe(metrics)})
+	s.Store, err = store.Open(ctx, store.Config{URL: c.storeURL(), Accept: c.Store.Accept, Log: log, Observe: phases(metrics.Observe)})
 	if err != nil {
 		return s, fmt.Errorf("open the store: %w", err)
 	}
@@ -63,7 +63,7 @@ func New(ctx context.Context, c Config, passphrase []byte, log *slog.Logger) (s 
 	}
 	s.Authority, err = ca.New(ctx, s.Store, s.Keys, ca.Config{
 		BaseURL: c.Name.PublicURL, TrustDomain: c.Name.TrustDomain, CRLLifetime: time.Duration(c.Status.CRL), OCSPLifetime: time.Duration(c.Status.OCSP),
-		Profiles: []ca.Profile{standingPrincipal()},
+		Profiles: []ca.Profile{standingPrincipal()}, Observe: metrics.Observe,
 	})
 	if err != nil {
 		return s, err

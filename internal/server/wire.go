@@ -133,8 +133,9 @@ func (k heldKeys) Create(ctx context.Context, name string) (crypto.PublicKey, er
 	return signer.Public(), nil
 }
 
-func observe(m *front.Metrics) func(store.Phase, time.Duration) {
-	return func(p store.Phase, d time.Duration) { m.Observe(string(p), d) }
+// phases tells the metrics of the store's phases by their names.
+func phases(observe func(phase string, d time.Duration)) func(store.Phase, time.Duration) {
+	return func(p store.Phase, d time.Duration) { observe(p.String(), d) }
 }
 
 func (c Config) front(certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error), log *slog.Logger) front.Config {

@@ -30,8 +30,8 @@ type Config struct {
 	Invitation time.Duration // validity of an enrolment token; default 1h
 	Known      int           // how many agents, delegations and principals are remembered; default 65,536 each
 
-	// Observe is told how long the phases "parse" and "verify" of each issuance took; nil tells nobody. It is quick and
-	// safe for concurrent use.
+	// Observe is told how long the phase "verify" of each issuance took: everything that is checked before an order, the
+	// proof of possession and the person's signature included; nil tells nobody. It is quick and safe for concurrent use.
 	Observe func(phase string, d time.Duration)
 }
 

@@ -35,12 +35,10 @@ func (r *Registry) Issue(ctx context.Context, csr, identity []byte) (Certificate
 	if err != nil {
 		return Certificate{}, err
 	}
-	r.conf.Observe("parse", time.Since(start))
 	signed := aic.Authorization.Timestamp
 	if age := r.now().Sub(signed); age.Abs() > r.conf.Skew {
 		return r.issuedBefore(ctx, req, aic, age)
 	}
-	start = time.Now()
 	o, err := r.order(ctx, req, aic, identity)
 	if err != nil {
 		return Certificate{}, err

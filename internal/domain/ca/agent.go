@@ -83,7 +83,7 @@ func (h *Hierarchy) IssueAgent(ctx context.Context, o AgentOrder) (Issued, error
 	if err := h.remember(ctx, &o); err != nil {
 		return Issued{}, err
 	}
-	der, err := t.Issue(c)
+	der, err := h.signed(t, c)
 	if err != nil {
 		return Issued{}, err
 	}

@@ -148,7 +148,7 @@ const (
 	PoolWait                // until a connection was free
 )
 
-var phaseNames = [...]string{"queue_wait", "statement", "commit_wait", "sync", "pool_wait"}
+var phaseNames = [...]string{"queue", "write", "commit_wait", "sync", "pool_wait"}
 
 // String gives the phase as metrics name it.
 func (p Phase) String() string {
