@@ -7,6 +7,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -68,16 +69,9 @@ func New(c Config) (*Client, error) {
 		}
 	}
 	return &Client{
-		base: base, token: c.Token, patience: orDefault(c.Patience, 30*time.Second),
-		http: &http.Client{Transport: transport, Timeout: orDefault(c.Timeout, 30*time.Second)},
+		base: base, token: c.Token, patience: cmp.Or(c.Patience, 30*time.Second),
+		http: &http.Client{Transport: transport, Timeout: cmp.Or(c.Timeout, 30*time.Second)},
 	}, nil
-}
-
-func orDefault(d, standard time.Duration) time.Duration {
-	if d == 0 {
-		return standard
-	}
-	return d
 }
 
 // An Error is a refusal or a failure that the server answered with.

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,8 +24,8 @@ type CrashConfig struct {
 }
 
 func (c CrashConfig) withDefaults() CrashConfig {
-	c.Rounds, c.Longest = orDefault(c.Rounds, 10), orDefault(c.Longest, 2*time.Second)
-	c.Clients, c.Population = orDefault(c.Clients, 64), c.Population.withDefaults()
+	c.Rounds, c.Longest = cmp.Or(c.Rounds, 10), cmp.Or(c.Longest, 2*time.Second)
+	c.Clients, c.Population = cmp.Or(c.Clients, 64), c.Population.withDefaults()
 	if c.Log == nil {
 		c.Log = func(string, ...any) {}
 	}

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,7 +53,7 @@ type GateReport struct {
 
 // Gate holds both scenarios of issuing against the bare handler, each in the order bare, server, server, bare.
 func Gate(ctx context.Context, c GateConfig) (GateReport, error) {
-	c.Duration, c.Warmup, c.Clients = orDefault(c.Duration, 10*time.Second), orDefault(c.Warmup, 3*time.Second), orDefault(c.Clients, 64)
+	c.Duration, c.Warmup, c.Clients = cmp.Or(c.Duration, 10*time.Second), cmp.Or(c.Warmup, 3*time.Second), cmp.Or(c.Clients, 64)
 	if c.Log == nil {
 		c.Log = func(string, ...any) {}
 	}

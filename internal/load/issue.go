@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,8 +35,8 @@ type IssueConfig struct {
 }
 
 func (c IssueConfig) withDefaults() IssueConfig {
-	c.Scenario, c.Clients, c.Population = orDefault(c.Scenario, Agent), orDefault(c.Clients, 64), c.Population.withDefaults()
-	c.Duration, c.Warmup = orDefault(c.Duration, 20*time.Second), orDefault(c.Warmup, 3*time.Second)
+	c.Scenario, c.Clients, c.Population = cmp.Or(c.Scenario, Agent), cmp.Or(c.Clients, 64), c.Population.withDefaults()
+	c.Duration, c.Warmup = cmp.Or(c.Duration, 20*time.Second), cmp.Or(c.Warmup, 3*time.Second)
 	if c.Log == nil {
 		c.Log = func(string, ...any) {}
 	}
@@ -120,7 +121,7 @@ func (r *Report) run(ctx context.Context, c IssueConfig) error {
 
 // databaseOf names the database of a store address, without what is secret in it.
 func databaseOf(storeURL string) string {
-	scheme, _, _ := strings.Cut(orDefault(storeURL, "sqlite:"), ":")
+	scheme, _, _ := strings.Cut(cmp.Or(storeURL, "sqlite:"), ":")
 	return scheme
 }
 
@@ -239,13 +240,13 @@ func listed(errors map[string]int) []string {
 
 // Write writes the report for people.
 func (r Report) Write(w io.Writer) {
-	fmt.Fprintf(w, "%s: %s certificates a second, durable on %s\n\n", r.Scenario, thousands(r.Rate.PerSecond), orDefault(r.Database, "the server's database"))
+	fmt.Fprintf(w, "%s: %s certificates a second, durable on %s\n\n", r.Scenario, thousands(r.Rate.PerSecond), cmp.Or(r.Database, "the server's database"))
 	fmt.Fprintf(w, "clients   %d, %s; %d people, %d agents, %d tokens\n", r.Clients, r.Protocol, r.Population.People, r.Population.Agents, r.Population.Tokens)
 	fmt.Fprintf(w, "samples   %s\n", joined(r.Rate.Samples))
 	l := r.Latency
 	fmt.Fprintf(w, "latency   mean %.2f, p50 %.2f, p90 %.2f, p95 %.2f, p99 %.2f, p99.9 %.2f, max %.2f ms\n", l.Mean, l.P50, l.P90, l.P95, l.P99, l.P999, l.Max)
 	fmt.Fprintf(w, "answers   %d, all parsed and compared, %d verified in full; wrong %d, serials twice %d\n", r.Answered, r.Verified, r.Wrong, r.Doubles)
-	fmt.Fprintf(w, "refused   %d asked to come again; errors: %s\n", r.Refused, orDefault(strings.Join(listed(r.Errors), ", "), "none"))
+	fmt.Fprintf(w, "refused   %d asked to come again; errors: %s\n", r.Refused, cmp.Or(strings.Join(listed(r.Errors), ", "), "none"))
 	u := r.Lookup
 	fmt.Fprintf(w, "afterward %d looked up: lost %d, changed %d, not known %d; %d asked in OCSP: wrong %d\n", u.LookedUp, u.Lost, u.Differ, u.Unknown, u.OCSPAsked, u.OCSPWrong)
 	if r.Server != nil {

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -34,21 +35,13 @@ type LimitConfig struct {
 }
 
 func (c LimitConfig) withDefaults() LimitConfig {
-	c.Sample = orDefault(c.Sample, 100*time.Millisecond)
-	c.Duration, c.Warmup = orDefault(c.Duration, 5*time.Second), orDefault(c.Warmup, 2*time.Second)
-	c.Clients = orDefault(c.Clients, 64)
+	c.Sample = cmp.Or(c.Sample, 100*time.Millisecond)
+	c.Duration, c.Warmup = cmp.Or(c.Duration, 5*time.Second), cmp.Or(c.Warmup, 2*time.Second)
+	c.Clients = cmp.Or(c.Clients, 64)
 	if c.Log == nil {
 		c.Log = func(string, ...any) {}
 	}
 	return c
-}
-
-func orDefault[T comparable](v, standard T) T {
-	var zero T
-	if v == zero {
-		return standard
-	}
-	return v
 }
 
 // A Rate is how often a piece of work was done in a second: the median of five samples, and the samples.

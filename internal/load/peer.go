@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -67,7 +68,7 @@ func (r PeerReport) Ratio() float64 {
 // request and a proof of authorization for each certificate, each after its own fashion: step-ca a token signed for one
 // request, this server a bearer token; both check possession of the key.
 func Peer(ctx context.Context, c PeerConfig) (PeerReport, error) {
-	c.Pairs, c.Duration, c.Warmup, c.Clients = orDefault(c.Pairs, 5), orDefault(c.Duration, 10*time.Second), orDefault(c.Warmup, 3*time.Second), orDefault(c.Clients, 64)
+	c.Pairs, c.Duration, c.Warmup, c.Clients = cmp.Or(c.Pairs, 5), cmp.Or(c.Duration, 10*time.Second), cmp.Or(c.Warmup, 3*time.Second), cmp.Or(c.Clients, 64)
 	if c.Log == nil {
 		c.Log = func(string, ...any) {}
 	}

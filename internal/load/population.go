@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/x509"
@@ -25,7 +26,7 @@ type Population struct {
 }
 
 func (p Population) withDefaults() Population {
-	return Population{People: orDefault(p.People, 16), Agents: orDefault(p.Agents, 64), Tokens: orDefault(p.Tokens, 64)}
+	return Population{People: cmp.Or(p.People, 16), Agents: cmp.Or(p.Agents, 64), Tokens: cmp.Or(p.Tokens, 64)}
 }
 
 // setUp is how many requests make the population side by side.

@@ -13,6 +13,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"time"
@@ -36,22 +37,14 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	c.Lifetime = orDefault(c.Lifetime, time.Hour)
-	c.Skew = orDefault(c.Skew, 30*time.Second)
-	c.Invitation = orDefault(c.Invitation, time.Hour)
-	c.Known = orDefault(c.Known, 1<<16)
+	c.Lifetime = cmp.Or(c.Lifetime, time.Hour)
+	c.Skew = cmp.Or(c.Skew, 30*time.Second)
+	c.Invitation = cmp.Or(c.Invitation, time.Hour)
+	c.Known = cmp.Or(c.Known, 1<<16)
 	if c.Observe == nil {
 		c.Observe = func(string, time.Duration) {}
 	}
 	return c
-}
-
-func orDefault[T comparable](v, standard T) T {
-	var zero T
-	if v == zero {
-		return standard
-	}
-	return v
 }
 
 // An Authority makes and revokes certificates.

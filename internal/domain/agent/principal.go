@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/x509"
@@ -65,7 +66,7 @@ func (r *Registry) certify(ctx context.Context, terms PrincipalTerms, spki []byt
 	if err != nil {
 		return Certificate{}, err
 	}
-	validity := orDefault(terms.Validity, principalValidity)
+	validity := cmp.Or(terms.Validity, principalValidity)
 	if validity < time.Minute || validity > principalValidityMax {
 		return Certificate{}, fault.New(fault.Invalid, "validity_refused", "a principal certificate is valid for a minute to %v", principalValidityMax)
 	}
@@ -96,7 +97,7 @@ func (t PrincipalTerms) encode() ([]byte, error) {
 	}
 	pa := agentcert.PrincipalAuthorization{
 		Version: 1, Grants: t.Grants, Constraints: t.Constraints,
-		Policy: &agentcert.DelegationPolicy{Version: 1, MaxAgents: orDefault(t.MaxAgents, 1), AllowedMode: mode},
+		Policy: &agentcert.DelegationPolicy{Version: 1, MaxAgents: cmp.Or(t.MaxAgents, 1), AllowedMode: mode},
 	}
 	if err := pa.Validate(); err != nil {
 		return nil, fault.New(fault.Invalid, "grants_invalid", "these grants cannot stand in a certificate: %v", err)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -42,7 +43,7 @@ func (r *Registry) Renew(ctx context.Context, n Renewal) (Certificate, error) {
 	if err != nil {
 		return Certificate{}, err
 	}
-	o.Request = orDefault(n.Key, o.Request)
+	o.Request = cmp.Or(n.Key, o.Request)
 	c, err := r.issue(ctx, o)
 	if err != nil || keyHash == a.KeyHash {
 		return c, err
