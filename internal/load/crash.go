@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"chancery/internal/load/observe"
 )
 
 // A CrashConfig says how often to kill, and under what load.
@@ -34,32 +36,32 @@ func (c CrashConfig) withDefaults() CrashConfig {
 
 // A CrashReport is what a server lost by being killed. What is lost, unknown or reused has to be zero.
 type CrashReport struct {
-	Rounds          int     `json:"rounds"`
-	Answered        int     `json:"answered"`         // certificates
-	Lost            int     `json:"lost"`             // of these, not in the store, changed, or not good in OCSP
-	Revoked         int     `json:"revoked"`          // revocations that were answered
-	RevocationsLost int     `json:"revocations_lost"` // of these, not revoked in OCSP
-	NoncesTried     int     `json:"nonces_tried"`     // used evidence handed in again, for another key
-	NoncesReused    int     `json:"nonces_reused"`    // of these, not refused as used
-	Unanswered      int     `json:"unanswered"`       // stored, but the server died before it answered
-	Broken          int     `json:"broken"`           // requests without an answer
-	Unknown         int     `json:"unknown"`          // certificates about which no answer could be had
-	RestartMedian   float64 `json:"restart_median_ms"`
-	RestartMax      float64 `json:"restart_max_ms"`       // from the start of the process to the first connection
-	EndMax          float64 `json:"end_max_ms,omitempty"` // from being told to end to the end of the process
-	Late            int     `json:"late,omitempty"`       // times that it had not ended after ten seconds, or not with exit code 0
-	FirstWrong      string  `json:"first_wrong,omitempty"`
-	Machine         Machine `json:"machine"`
-	Interrupted     bool    `json:"interrupted,omitempty"`
+	Rounds          int             `json:"rounds"`
+	Answered        int             `json:"answered"`         // certificates
+	Lost            int             `json:"lost"`             // of these, not in the store, changed, or not good in OCSP
+	Revoked         int             `json:"revoked"`          // revocations that were answered
+	RevocationsLost int             `json:"revocations_lost"` // of these, not revoked in OCSP
+	NoncesTried     int             `json:"nonces_tried"`     // used evidence handed in again, for another key
+	NoncesReused    int             `json:"nonces_reused"`    // of these, not refused as used
+	Unanswered      int             `json:"unanswered"`       // stored, but the server died before it answered
+	Broken          int             `json:"broken"`           // requests without an answer
+	Unknown         int             `json:"unknown"`          // certificates about which no answer could be had
+	RestartMedian   float64         `json:"restart_median_ms"`
+	RestartMax      float64         `json:"restart_max_ms"`       // from the start of the process to the first connection
+	EndMax          float64         `json:"end_max_ms,omitempty"` // from being told to end to the end of the process
+	Late            int             `json:"late,omitempty"`       // times that it had not ended after ten seconds, or not with exit code 0
+	FirstWrong      string          `json:"first_wrong,omitempty"`
+	Machine         observe.Machine `json:"machine"`
+	Interrupted     bool            `json:"interrupted,omitempty"`
 }
 
 // Crash kills a server of its own again and again and verifies after each start that everything it had answered is
 // still so: certificates, revocations, used evidence. At the end it looks up the certificates of all rounds once more.
 func Crash(ctx context.Context, c CrashConfig) (CrashReport, error) {
 	c = c.withDefaults()
-	r := &CrashReport{Machine: look()}
+	r := &CrashReport{Machine: observe.Look()}
 	err := r.run(ctx, c)
-	r.Machine.done()
+	r.Machine.Done()
 	if r.Interrupted = ctx.Err() != nil; r.Interrupted {
 		err = nil
 	}
@@ -140,6 +142,6 @@ func (r CrashReport) Write(w io.Writer) {
 	fmt.Fprintf(w, "evidence  %d tried again for another key: accepted %d\n", r.NoncesTried, r.NoncesReused)
 	fmt.Fprintf(w, "broken    %d requests without an answer; %d of them were stored\n", r.Broken, r.Unanswered)
 	fmt.Fprintf(w, "restart   median %.0f ms, longest %.0f ms until connections are accepted\n", r.RestartMedian, r.RestartMax)
-	r.Machine.write(w)
+	r.Machine.Write(w)
 	writeMarks(w, nil, r.Interrupted)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"chancery/internal/load/bare"
+	"chancery/internal/load/observe"
 )
 
 // A GateConfig says how long each phase takes.
@@ -45,10 +46,10 @@ const driftMax = 0.10
 
 // A GateReport is the floors of one run.
 type GateReport struct {
-	Floors      []Floor  `json:"floors"`
-	Machine     Machine  `json:"machine"`
-	Marks       []string `json:"marks,omitempty"`
-	Interrupted bool     `json:"interrupted,omitempty"`
+	Floors      []Floor         `json:"floors"`
+	Machine     observe.Machine `json:"machine"`
+	Marks       []string        `json:"marks,omitempty"`
+	Interrupted bool            `json:"interrupted,omitempty"`
 }
 
 // Gate holds both scenarios of issuing against the bare handler, each in the order bare, server, server, bare.
@@ -57,7 +58,7 @@ func Gate(ctx context.Context, c GateConfig) (GateReport, error) {
 	if c.Log == nil {
 		c.Log = func(string, ...any) {}
 	}
-	r := GateReport{Machine: look()}
+	r := GateReport{Machine: observe.Look()}
 	var err error
 	for _, f := range []struct {
 		Floor
@@ -71,8 +72,8 @@ func Gate(ctx context.Context, c GateConfig) (GateReport, error) {
 		}
 		r.Floors = append(r.Floors, f.Floor)
 	}
-	r.Machine.done()
-	r.Marks = r.Machine.marks()
+	r.Machine.Done()
+	r.Marks = r.Machine.Marks()
 	if r.Interrupted = ctx.Err() != nil; r.Interrupted {
 		err = nil
 	}
@@ -172,6 +173,6 @@ func (r GateReport) Write(w io.Writer) {
 	for _, f := range r.Floors {
 		fmt.Fprintf(w, "%-10s%s\n%-10sbare handler: %s\n", f.Figure, joined(f.Samples), "", joined(f.BareEach))
 	}
-	r.Machine.write(w)
+	r.Machine.Write(w)
 	writeMarks(w, r.Marks, r.Interrupted)
 }

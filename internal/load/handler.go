@@ -14,6 +14,7 @@ import (
 
 	"chancery/api"
 	"chancery/internal/load/bare"
+	"chancery/internal/load/observe"
 )
 
 // measureHandlers measures servers: each in a process of its own, driven by kept-alive HTTPS connections.
@@ -141,9 +142,9 @@ func newOrders(n int) ([]order, error) {
 
 // drive runs the clients against one of the handler's routes. micros is the CPU time of both sides for a certificate.
 func (b *bench) drive(ctx context.Context, path string) (t *tally, micros float64) {
-	m := &meter{pid: b.child.cmd.Process.Pid}
+	m := observe.NewMeter(b.child.cmd.Process.Pid)
 	turns := make([]int, b.config.Clients)
-	l := &loop{address: b.hello.Address, tls: b.tls, clients: b.config.Clients, warmup: b.config.Warmup, duration: b.config.Duration, begin: m.begin, end: m.end}
+	l := &loop{address: b.hello.Address, tls: b.tls, clients: b.config.Clients, warmup: b.config.Warmup, duration: b.config.Duration, begin: m.Begin, end: m.End}
 	l.scenario = scenario{
 		path: path,
 		next: func(client int) (job, error) {
@@ -162,6 +163,6 @@ func (b *bench) drive(ctx context.Context, path string) (t *tally, micros float6
 		},
 	}
 	t = l.run(ctx)
-	server, client := m.usage(int(t.latency.TotalCount()))
+	server, client := m.Usage(int(t.latency.TotalCount()))
 	return t, server.PerRequest + client.PerRequest
 }

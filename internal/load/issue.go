@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"chancery/api"
+	"chancery/internal/load/observe"
 )
 
 // The scenarios of Issue.
@@ -65,10 +66,10 @@ type Report struct {
 	Doubles     int                 `json:"serials_twice"`
 	FirstWrong  string              `json:"first_wrong,omitempty"`
 	Lookup      Lookup              `json:"lookup"`
-	Server      *Usage              `json:"server,omitempty"`
-	Client      Usage               `json:"client"`
+	Server      *observe.Usage      `json:"server,omitempty"`
+	Client      observe.Usage       `json:"client"`
 	DiskBytes   int64               `json:"disk_bytes_per_certificate,omitempty"`
-	Machine     Machine             `json:"machine"`
+	Machine     observe.Machine     `json:"machine"`
 	Marks       []string            `json:"marks,omitempty"`
 	Interrupted bool                `json:"interrupted,omitempty"`
 }
@@ -80,7 +81,7 @@ func Issue(ctx context.Context, c IssueConfig) (Report, error) {
 	c = c.withDefaults()
 	r := Report{
 		Scenario: c.Scenario, Protocol: "HTTP/1.1 over TLS, kept alive", Clients: c.Clients, Population: c.Population, Settings: c.Settings,
-		WarmupSec: c.Warmup.Seconds(), DurationSec: c.Duration.Seconds(), Machine: look(),
+		WarmupSec: c.Warmup.Seconds(), DurationSec: c.Duration.Seconds(), Machine: observe.Look(),
 	}
 	err := r.run(ctx, c)
 	if r.Interrupted = ctx.Err() != nil; r.Interrupted {
@@ -99,7 +100,7 @@ func (r *Report) run(ctx context.Context, c IssueConfig) error {
 		return err
 	}
 	defer remove()
-	if err := r.Machine.measureSync(dir); err != nil {
+	if err := r.Machine.MeasureSync(dir); err != nil {
 		return err
 	}
 	r.Database = databaseOf(c.StoreURL)
@@ -144,13 +145,13 @@ func (r *Report) against(ctx context.Context, c IssueConfig, remote Remote, data
 		return err
 	}
 	c.Log("%s, %d clients: %s of warm-up, then %s", c.Scenario, c.Clients, c.Warmup, c.Duration)
-	diskBefore := diskBytes(data)
-	m := &meter{pid: t.pid}
-	l := &loop{address: t.address, tls: t.tls, clients: c.Clients, warmup: c.Warmup, duration: c.Duration, scenario: s, begin: m.begin, end: m.end}
+	diskBefore := observe.DiskBytes(data)
+	m := observe.NewMeter(t.pid)
+	l := &loop{address: t.address, tls: t.tls, clients: c.Clients, warmup: c.Warmup, duration: c.Duration, scenario: s, begin: m.Begin, end: m.End}
 	counted := l.run(ctx)
 	r.count(counted, m)
 	if data != "" && c.StoreURL == "" && r.Answered > 0 {
-		r.DiskBytes = (diskBytes(data) - diskBefore) / int64(r.Answered)
+		r.DiskBytes = (observe.DiskBytes(data) - diskBefore) / int64(r.Answered)
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -182,23 +183,23 @@ func (r *Report) ask(ctx context.Context, t *target) error {
 	return nil
 }
 
-func (r *Report) count(t *tally, m *meter) {
+func (r *Report) count(t *tally, m *observe.Meter) {
 	r.Requests = int(t.latency.TotalCount())
 	r.Rate, r.Latency = rateOf(t.rates()), latencyOf(t.latency)
-	if t.window.until.After(m.to) && !m.from.IsZero() { // interrupted: one sample of what there is
-		r.Rate = rateOf([]float64{float64(r.Requests) / m.to.Sub(m.from).Seconds()})
+	if t.window.until.After(m.To) && !m.From.IsZero() { // interrupted: one sample of what there is
+		r.Rate = rateOf([]float64{float64(r.Requests) / m.To.Sub(m.From).Seconds()})
 	}
 	r.Refused, r.Errors = t.refused, t.errors
 	r.Answered, r.Verified, r.Wrong, r.Doubles = len(t.answered), t.verified, t.wrongs, t.doubles()
 	if len(t.wrong) > 0 {
 		r.FirstWrong = t.wrong[0]
 	}
-	r.Server, r.Client = m.usage(r.Requests)
+	r.Server, r.Client = m.Usage(r.Requests)
 }
 
 func (r *Report) mark() {
-	r.Machine.done()
-	r.Marks = r.Machine.marks()
+	r.Machine.Done()
+	r.Marks = r.Machine.Marks()
 	if r.DurationSec < 30 {
 		r.Marks = append(r.Marks, "short: less than 30 s")
 	}
@@ -256,7 +257,7 @@ func (r Report) Write(w io.Writer) {
 	if r.DiskBytes > 0 {
 		fmt.Fprintf(w, "disk      %d bytes a certificate\n", r.DiskBytes)
 	}
-	r.Machine.write(w)
+	r.Machine.Write(w)
 	for _, s := range r.Durability {
 		fmt.Fprintf(w, "database  %s = %s\n", s.Name, s.Value)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"chancery/internal/load/bare"
+	"chancery/internal/load/observe"
 )
 
 // A LimitConfig says how long to measure, and where.
@@ -63,11 +64,11 @@ type Limit struct {
 
 // A LimitReport is what this machine allows at this moment.
 type LimitReport struct {
-	Machine     Machine  `json:"machine"`
-	Limits      []Limit  `json:"limits"`
-	Clients     int      `json:"clients"`
-	Marks       []string `json:"marks,omitempty"`
-	Interrupted bool     `json:"interrupted,omitempty"`
+	Machine     observe.Machine `json:"machine"`
+	Limits      []Limit         `json:"limits"`
+	Clients     int             `json:"clients"`
+	Marks       []string        `json:"marks,omitempty"`
+	Interrupted bool            `json:"interrupted,omitempty"`
 }
 
 // Limits measures what the machine allows: single pieces of work on one core and on all, then the disk, then a JSON
@@ -79,10 +80,10 @@ func Limits(ctx context.Context, c LimitConfig) (LimitReport, error) {
 		return LimitReport{}, err
 	}
 	defer remove()
-	r := LimitReport{Machine: look(), Clients: c.Clients}
-	err = errors.Join(r.Machine.measureSync(dir), r.measure(ctx, c, dir))
-	r.Machine.done()
-	r.Marks = r.Machine.marks()
+	r := LimitReport{Machine: observe.Look(), Clients: c.Clients}
+	err = errors.Join(r.Machine.MeasureSync(dir), r.measure(ctx, c, dir))
+	r.Machine.Done()
+	r.Marks = r.Machine.Marks()
 	if r.Interrupted = ctx.Err() != nil; r.Interrupted {
 		err = nil
 	}
@@ -246,7 +247,7 @@ func (r LimitReport) Write(w io.Writer) {
 	}
 	_ = table.Flush()
 	fmt.Fprintln(w)
-	r.Machine.write(w)
+	r.Machine.Write(w)
 	writeMarks(w, r.Marks, r.Interrupted)
 }
 

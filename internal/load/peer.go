@@ -25,6 +25,7 @@ import (
 
 	"chancery/api"
 	"chancery/internal/base/id"
+	"chancery/internal/load/observe"
 )
 
 // A PeerConfig says where a step-ca runs and how its clients prove themselves.
@@ -44,13 +45,13 @@ type PeerConfig struct {
 
 // A PeerReport holds ordinary certificates of this server against those of step-ca, measured in turn.
 type PeerReport struct {
-	Ours        []float64 `json:"ours"`   // rate of each phase
-	Theirs      []float64 `json:"theirs"` // likewise
-	OursP99     []float64 `json:"ours_p99_ms"`
-	TheirsP99   []float64 `json:"theirs_p99_ms"`
-	Machine     Machine   `json:"machine"`
-	Marks       []string  `json:"marks,omitempty"`
-	Interrupted bool      `json:"interrupted,omitempty"`
+	Ours        []float64       `json:"ours"`   // rate of each phase
+	Theirs      []float64       `json:"theirs"` // likewise
+	OursP99     []float64       `json:"ours_p99_ms"`
+	TheirsP99   []float64       `json:"theirs_p99_ms"`
+	Machine     observe.Machine `json:"machine"`
+	Marks       []string        `json:"marks,omitempty"`
+	Interrupted bool            `json:"interrupted,omitempty"`
 
 	runs   []Report
 	errors map[string]int // of theirs, by kind
@@ -72,15 +73,15 @@ func Peer(ctx context.Context, c PeerConfig) (PeerReport, error) {
 	if c.Log == nil {
 		c.Log = func(string, ...any) {}
 	}
-	r := PeerReport{Machine: look(), errors: map[string]int{}}
+	r := PeerReport{Machine: observe.Look(), errors: map[string]int{}}
 	p, err := newPeer(c)
 	for pair := 0; err == nil && pair < c.Pairs; pair++ {
 		turns := []func(context.Context) error{func(ctx context.Context) error { return r.theirs(ctx, c, p) }, func(ctx context.Context) error { return r.ours(ctx, c) }}
 		first := pair % 2
 		err = errors.Join(turns[first](ctx), turns[1-first](ctx))
 	}
-	r.Machine.done()
-	r.Marks = r.Machine.marks()
+	r.Machine.Done()
+	r.Marks = r.Machine.Marks()
 	if r.Interrupted = ctx.Err() != nil; r.Interrupted {
 		err = nil
 	}
@@ -128,7 +129,7 @@ func (r PeerReport) Write(w io.Writer) {
 	fmt.Fprintf(table, "step-ca\t%s/s\t%s\t%.1f ms\t\n", thousands(median(r.Theirs)), joined(r.Theirs), median(r.TheirsP99))
 	_ = table.Flush()
 	fmt.Fprintf(w, "ratio     %.2f\n", r.Ratio())
-	r.Machine.write(w)
+	r.Machine.Write(w)
 	writeMarks(w, r.Marks, r.Interrupted)
 }
 

@@ -270,18 +270,3 @@ func (s *server) socket() string { return filepath.Join(s.data, "admin.sock") }
 func (s *server) admin() (*client.Client, error) {
 	return client.New(client.Config{Socket: s.socket()})
 }
-
-// diskBytes adds up the files in a directory.
-func diskBytes(dir string) int64 {
-	var total int64
-	_ = filepath.WalkDir(dir, func(_ string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return nil
-		}
-		if info, err := entry.Info(); err == nil {
-			total += info.Size()
-		}
-		return nil
-	})
-	return total
-}

@@ -12,12 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"chancery/api"
+	"chancery/internal/load/observe"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-func sampleMachine() Machine {
-	return Machine{CPU: "Test CPU", Cores: 2, MHz: 2600, Governor: "performance", System: "linux 6 amd64", LoadBefore: "0.10 0.20 0.30", Go: "go1.26", Revision: "0123456789ab", SyncMillis: 0.25, Steal: 0.03, Busy: 1.9}
+func sampleMachine() observe.Machine {
+	return observe.Machine{CPU: "Test CPU", Cores: 2, MHz: 2600, Governor: "performance", System: "linux 6 amd64", LoadBefore: "0.10 0.20 0.30", Go: "go1.26", Revision: "0123456789ab", SyncMillis: 0.25, Steal: 0.03, Busy: 1.9}
 }
 
 func sampleReport() Report {
@@ -27,9 +28,9 @@ func sampleReport() Report {
 		Rate: rateOf([]float64{4400, 4500, 4600, 4550, 4450}), Latency: Latency{Mean: 14, P50: 13, P90: 19, P95: 21, P99: 27, P999: 40, Max: 55.5},
 		Refused: 3, Errors: map[string]int{"no answer": 1, "403 da_stale": 2}, Answered: 101234, Verified: 1013, Machine: sampleMachine(),
 		Lookup: Lookup{LookedUp: 101234, Lost: 1, OCSPAsked: 1013, FirstWrong: "no certificate 01ab"}, DiskBytes: 1500,
-		Server: &Usage{CPUSeconds: 20, Cores: 1, PerRequest: 222, RSS: 100 << 20, PeakRSS: 120 << 20}, Client: Usage{CPUSeconds: 15, Cores: 0.75, PerRequest: 167},
+		Server: &observe.Usage{CPUSeconds: 20, Cores: 1, PerRequest: 222, RSS: 100 << 20, PeakRSS: 120 << 20}, Client: observe.Usage{CPUSeconds: 15, Cores: 0.75, PerRequest: 167},
 	}
-	r.Marks = r.Machine.marks()
+	r.Marks = r.Machine.Marks()
 	return r
 }
 

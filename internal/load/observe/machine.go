@@ -1,4 +1,4 @@
-package load
+package observe
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,8 +30,8 @@ type Machine struct {
 	began stat
 }
 
-// look notes the machine's state before a run; Machine.done adds what happened meanwhile.
-func look() Machine {
+// Look notes the machine's state before a run; Machine.Done adds what happened meanwhile.
+func Look() Machine {
 	m := Machine{
 		CPU: cpuField("model name"), Cores: runtime.NumCPU(), System: system(), Go: runtime.Version(), Revision: revision(),
 		Governor: firstLine("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"), LoadBefore: loadAverage(), began: readStat(),
@@ -39,12 +40,13 @@ func look() Machine {
 	return m
 }
 
-func (m *Machine) done() {
+// Done adds what happened since Look.
+func (m *Machine) Done() {
 	m.Steal, m.Busy = readStat().since(m.began)
 }
 
-// measureSync measures a sync in the directory where the data will lie.
-func (m *Machine) measureSync(dir string) error {
+// MeasureSync measures a sync in the directory where the data will lie.
+func (m *Machine) MeasureSync(dir string) error {
 	took, err := syncLatency(dir)
 	m.SyncMillis = float64(took) / float64(time.Millisecond)
 	return err
@@ -69,11 +71,12 @@ func syncLatency(dir string) (time.Duration, error) {
 		}
 		took[i] = time.Since(began)
 	}
-	return median(took), nil
+	slices.Sort(took)
+	return took[len(took)/2], nil
 }
 
-// marks says what makes a run doubtful.
-func (m Machine) marks() []string {
+// Marks says what makes a run doubtful.
+func (m Machine) Marks() []string {
 	var marks []string
 	if m.Steal > 0.02 {
 		marks = append(marks, fmt.Sprintf("disturbed: the host took %.0f %% of the time", m.Steal*100))
@@ -88,7 +91,8 @@ func (m Machine) marks() []string {
 	return marks
 }
 
-func (m Machine) write(w io.Writer) {
+// Write writes the state on two lines for people.
+func (m Machine) Write(w io.Writer) {
 	fmt.Fprintf(w, "machine   %s, %d cores", m.CPU, m.Cores)
 	if m.MHz > 0 {
 		fmt.Fprintf(w, ", %.0f MHz", m.MHz)
