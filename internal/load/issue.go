@@ -132,6 +132,7 @@ func (s *server) remote() (Remote, error) {
 }
 
 func (r *Report) against(ctx context.Context, c IssueConfig, remote Remote, data string) error {
+	r.Machine.Server = remote.PID
 	c.Log("making %d accounts, %d agents, %d tokens, and keys", c.Population.People, c.Population.Agents, c.Population.Tokens)
 	t, err := newTarget(ctx, remote)
 	if err != nil {
@@ -198,6 +199,7 @@ func (r *Report) count(t *tally, m *observe.Meter) {
 }
 
 func (r *Report) mark() {
+	r.Machine.OnDatabase = r.Database != "sqlite"
 	r.Machine.Done()
 	r.Marks = r.Machine.Marks()
 	if r.DurationSec < 30 {

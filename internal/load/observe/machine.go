@@ -2,12 +2,8 @@ package observe
 
 import (
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,94 +13,95 @@ import (
 type Machine struct {
 	CPU        string  `json:"cpu"`
 	Cores      int     `json:"cores"`
-	MHz        float64 `json:"mhz,omitempty"`
-	Governor   string  `json:"governor,omitempty"`
+	MHz        float64 `json:"mhz,omitempty"`       // before; mean of all cores
+	MHzAfter   float64 `json:"mhz_after,omitempty"` // when the run was done, likewise
+	MHzCap     float64 `json:"mhz_cap,omitempty"`   // where the system is set to use less than the processor can: so much
+	Governor   string  `json:"governor,omitempty"`  // of all cores; where they differ, all there are
+	Boost      string  `json:"boost,omitempty"`     // on or off
+	Virtual    string  `json:"virtual,omitempty"`   // yes or no
 	System     string  `json:"system"`
+	Kernel     string  `json:"kernel,omitempty"` // its build
+	Memory     int64   `json:"memory_bytes,omitempty"`
 	LoadBefore string  `json:"load_before,omitempty"` // 1, 5 and 15 minutes
 	Go         string  `json:"go"`
 	Revision   string  `json:"revision"`
-	SyncMillis float64 `json:"sync_ms,omitempty"` // one fsync of 4 KiB, median
-	Steal      float64 `json:"steal"`             // share of all cores' time that the host took meanwhile
-	Busy       float64 `json:"busy"`              // cores busy meanwhile, everything on the machine counted
+	FileSystem string  `json:"file_system,omitempty"` // where the data lie: its type
+	Device     string  `json:"device,omitempty"`      // and what it stands on
+	SyncMillis float64 `json:"sync_ms,omitempty"`     // one fsync of 4 KiB there, median
+	SyncP99    float64 `json:"sync_p99_ms,omitempty"`
+	Steal      float64 `json:"steal"`                 // share of all cores' time that the host took meanwhile
+	Busy       float64 `json:"busy"`                  // cores busy meanwhile, everything on the machine counted
+	OtherCores float64 `json:"other_cores,omitempty"` // of these, by programs that have no part in the run
+	Others     []Share `json:"others,omitempty"`      // the largest of them, above 2 % of a core
+	Databases  []Share `json:"databases,omitempty"`   // database servers, likewise, whether the run uses them or not
 
-	began stat
+	// Server is the process of the server under test, 0 where it is unknown or a child of this process. OnDatabase says
+	// that the run uses a database server: those that run here disturb nobody then. Both are set before Done.
+	Server     int  `json:"-"`
+	OnDatabase bool `json:"-"`
+
+	host  host
+	began moment
 }
 
 // Look notes the machine's state before a run; Machine.Done adds what happened meanwhile.
-func Look() Machine {
-	m := Machine{
-		CPU: cpuField("model name"), Cores: runtime.NumCPU(), System: system(), Go: runtime.Version(), Revision: revision(),
-		Governor: firstLine("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"), LoadBefore: loadAverage(), began: readStat(),
+func Look() Machine { return lookAt(this()) }
+
+func lookAt(h host) Machine {
+	p := h.power()
+	return Machine{
+		CPU: h.cpuField("model name"), Cores: runtime.NumCPU(), MHz: h.frequency(), MHzCap: p.limit, Governor: p.governor, Boost: p.boost,
+		Virtual: h.virtual(), System: strings.TrimSpace(runtime.GOOS + " " + h.line("proc/sys/kernel/osrelease") + " " + runtime.GOARCH),
+		Kernel: h.line("proc/sys/kernel/version"), Memory: h.memory(), LoadBefore: h.loadAverage(), Go: runtime.Version(), Revision: revision(),
+		host: h, began: h.now(),
 	}
-	m.MHz, _ = strconv.ParseFloat(cpuField("cpu MHz"), 64)
-	return m
 }
 
-// Done adds what happened since Look.
+// Done adds what happened since Look. It does nothing for a machine that nobody looked at.
 func (m *Machine) Done() {
-	m.Steal, m.Busy = readStat().since(m.began)
+	if m.began.at.IsZero() {
+		return
+	}
+	now := m.host.now()
+	m.MHzAfter = m.host.frequency()
+	m.Steal, m.Busy = now.since(m.began.stat, m.Cores)
+	m.rest(now)
 }
 
-// MeasureSync measures a sync in the directory where the data will lie.
+// MeasureSync measures a sync in the directory where the data will lie, and notes what that directory stands on. It
+// takes five seconds at most. Its error is that of writing there.
 func (m *Machine) MeasureSync(dir string) error {
-	took, err := syncLatency(dir)
-	m.SyncMillis = float64(took) / float64(time.Millisecond)
+	m.FileSystem, m.Device = m.host.mount(dir)
+	median, p99, err := SyncLatency(dir, 200, 5*time.Second)
+	m.SyncMillis, m.SyncP99 = millis(median), millis(p99)
 	return err
 }
 
-func syncLatency(dir string) (time.Duration, error) {
-	f, err := os.CreateTemp(dir, "sync")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = os.Remove(f.Name()) }()
-	defer f.Close()
-	block := make([]byte, 4096)
-	took := make([]time.Duration, 100)
-	for i := range took {
-		began := time.Now()
-		if _, err := f.Write(block); err != nil {
-			return 0, err
-		}
-		if err := f.Sync(); err != nil {
-			return 0, err
-		}
-		took[i] = time.Since(began)
-	}
-	slices.Sort(took)
-	return took[len(took)/2], nil
-}
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+const (
+	stealMax  = 0.02
+	othersMax = 0.10 // of a core
+)
 
 // Marks says what makes a run doubtful.
 func (m Machine) Marks() []string {
 	var marks []string
-	if m.Steal > 0.02 {
-		marks = append(marks, fmt.Sprintf("disturbed: the host took %.0f %% of the time", m.Steal*100))
+	add := func(doubtful bool, format string, args ...any) {
+		if doubtful {
+			marks = append(marks, fmt.Sprintf(format, args...))
+		}
 	}
 	one, _ := strconv.ParseFloat(strings.SplitN(m.LoadBefore, " ", 2)[0], 64)
-	if one > float64(m.Cores)/2 {
-		marks = append(marks, "disturbed: the load before was "+m.LoadBefore)
-	}
-	if strings.Contains(m.Revision, "modified") {
-		marks = append(marks, "the program was built from a modified tree")
-	}
+	databases := total(m.Databases)
+	add(m.Steal > stealMax, "disturbed: the host took %.0f %% of the time", m.Steal*100)
+	add(one > float64(m.Cores)/2, "disturbed: the load before was %s", m.LoadBefore)
+	add(m.OtherCores > othersMax, "disturbed: other programs used %.2f cores%s", m.OtherCores, among(m.Others))
+	add(!m.OnDatabase && databases > othersMax, "disturbed: database servers used %.2f cores, and the run uses none", databases)
+	add(PowerSaving(m.Governor), "slowed: the processor's governor is %s", m.Governor)
+	add(m.MHzCap > 0, "slowed: the processor's frequency is capped at %.0f MHz", m.MHzCap)
+	add(strings.Contains(m.Revision, "modified"), "the program was built from a modified tree")
 	return marks
-}
-
-// Write writes the state on two lines for people.
-func (m Machine) Write(w io.Writer) {
-	fmt.Fprintf(w, "machine   %s, %d cores", m.CPU, m.Cores)
-	if m.MHz > 0 {
-		fmt.Fprintf(w, ", %.0f MHz", m.MHz)
-	}
-	if m.Governor != "" {
-		fmt.Fprintf(w, ", governor %s", m.Governor)
-	}
-	fmt.Fprintf(w, ", %s; load before %s; steal %.1f %%; %.1f cores busy", m.System, m.LoadBefore, m.Steal*100, m.Busy)
-	if m.SyncMillis > 0 {
-		fmt.Fprintf(w, "; sync %.2f ms", m.SyncMillis)
-	}
-	fmt.Fprintf(w, "\nprogram   %s, %s\n", m.Revision, m.Go)
 }
 
 func revision() string {
@@ -124,103 +121,4 @@ func revision() string {
 		text += " (modified)"
 	}
 	return text
-}
-
-func system() string {
-	release := firstLine("/proc/sys/kernel/osrelease")
-	return strings.TrimSpace(runtime.GOOS + " " + release + " " + runtime.GOARCH)
-}
-
-func firstLine(path string) string {
-	text, err := os.ReadFile(filepath.Clean(path))
-	if err != nil {
-		return ""
-	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	return strings.TrimSpace(line)
-}
-
-func loadAverage() string {
-	fields := strings.Fields(firstLine("/proc/loadavg"))
-	return strings.Join(fields[:min(3, len(fields))], " ")
-}
-
-func cpuField(name string) string {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(string(text)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
-}
-
-// A stat is the first line of /proc/stat, in ticks.
-type stat struct{ total, idle, steal float64 }
-
-func readStat() stat {
-	var s stat
-	for i, field := range strings.Fields(firstLine("/proc/stat")) {
-		ticks, err := strconv.ParseFloat(field, 64)
-		if err != nil || i > 8 { // guest time is contained in user time
-			continue
-		}
-		s.total += ticks
-		switch i {
-		case 4, 5: // idle, iowait
-			s.idle += ticks
-		case 8:
-			s.steal = ticks
-		}
-	}
-	return s
-}
-
-func (s stat) since(began stat) (steal, busy float64) {
-	total := s.total - began.total
-	if total <= 0 {
-		return 0, 0
-	}
-	steal = (s.steal - began.steal) / total
-	return steal, float64(runtime.NumCPU()) * (1 - steal - (s.idle-began.idle)/total)
-}
-
-// processTime gives the CPU seconds of a process so far; 0 where the system does not tell.
-func processTime(pid int) float64 {
-	line := firstLine(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, _ := strings.Cut(line, ") ") // the name before may hold spaces
-	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0
-	}
-	user, _ := strconv.ParseFloat(fields[11], 64)
-	kernel, _ := strconv.ParseFloat(fields[12], 64)
-	return (user + kernel) / ticksPerSecond
-}
-
-// ticksPerSecond is USER_HZ, which Linux has fixed at 100 for programs.
-const ticksPerSecond = 100
-
-func processMemory(pid int) (now, peak int64) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, 0
-	}
-	for line := range strings.Lines(string(text)) {
-		fields := strings.Fields(line)
-		if len(fields) < 2 {
-			continue
-		}
-		kib, _ := strconv.ParseInt(fields[1], 10, 64)
-		switch fields[0] {
-		case "VmRSS:":
-			now = kib << 10
-		case "VmHWM:":
-			peak = kib << 10
-		}
-	}
-	return now, peak
 }

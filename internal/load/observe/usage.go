@@ -29,21 +29,22 @@ func (u Usage) String() string {
 type Meter struct {
 	From, To time.Time // the counted time; From is zero until Begin, To until End
 
+	host           host
 	pid            int
 	server, client [2]float64
 }
 
 // NewMeter makes a meter of this process, the client, and of the server's process; 0 where that is unknown.
-func NewMeter(pid int) *Meter { return &Meter{pid: pid} }
+func NewMeter(pid int) *Meter { return &Meter{host: this(), pid: pid} }
 
 // Begin is called when the counted time begins.
 func (m *Meter) Begin() {
-	m.From, m.server[0], m.client[0] = time.Now(), processTime(m.pid), processTime(os.Getpid())
+	m.From, m.server[0], m.client[0] = time.Now(), m.host.processTime(m.pid), m.host.processTime(os.Getpid())
 }
 
 // End is called when the counted time ends.
 func (m *Meter) End() {
-	m.To, m.server[1], m.client[1] = time.Now(), processTime(m.pid), processTime(os.Getpid())
+	m.To, m.server[1], m.client[1] = time.Now(), m.host.processTime(m.pid), m.host.processTime(os.Getpid())
 }
 
 // Usage gives what both took between Begin and End, for a number of requests; server is nil where it is unknown.
@@ -67,6 +68,6 @@ func (m *Meter) of(pid int, readings [2]float64, requests int) Usage {
 	if requests > 0 {
 		u.PerRequest = u.CPUSeconds * 1e6 / float64(requests)
 	}
-	u.RSS, u.PeakRSS = processMemory(pid)
+	u.RSS, u.PeakRSS = m.host.processMemory(pid)
 	return u
 }
