@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"chancery/internal/base/fault"
-	"chancery/internal/core/store/internal/engine"
 )
 
 // Health is what doctor, metrics and reports show of the store.
@@ -16,7 +15,7 @@ type Health struct {
 	Problem   error     // why not
 	Settings  []Setting // durability settings as found at the start
 	Accepted  []string  // those of them that are unsafe and were accepted: "acknowledged" may not be true
-	Stats     engine.Stats
+	Stats     Stats
 	Waiting   int           // writes that wait for their commit
 	Oldest    time.Duration // how long the oldest has waited
 	Seal      SealState     // how far the audit is sealed
@@ -25,7 +24,7 @@ type Health struct {
 
 // Health asks the database one question and says how the store does. It never fails: what is wrong is in the answer.
 func (s *Store) Health(ctx context.Context) Health {
-	h := Health{Settings: slices.Clone(s.settings), Stats: s.engine.Stats()}
+	h := Health{Settings: slices.Clone(s.settings), Stats: s.Stats()}
 	for _, one := range h.Settings {
 		if !one.Safe {
 			h.Accepted = append(h.Accepted, one.Name)

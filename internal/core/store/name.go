@@ -22,6 +22,8 @@ type (
 	Appended = engine.Appended
 	// Outcome is what became of an appended row.
 	Outcome = engine.Outcome
+	// Stats says how a database does.
+	Stats = engine.Stats
 )
 
 // The levels of durability.

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"chancery/internal/base/fault"
@@ -197,50 +196,6 @@ func TestFileModeKeepsOthersOut(t *testing.T) {
 			t.Errorf("%s has mode %v", info.Name(), info.Mode().Perm())
 		}
 	}
-}
-
-// TestLogStaysBounded holds a snapshot while the write-ahead log fills: the reader is ended, and the log folded in.
-func TestLogStaysBounded(t *testing.T) {
-	s := open(t)
-	reading, done := make(chan struct{}), make(chan error, 1)
-	go func() {
-		done <- s.Read(t.Context(), func(tx *store.Tx) error {
-			if _, err := tx.One([]any{new(int64)}, "SELECT COUNT(*) FROM sample_certificate"); err != nil {
-				return err
-			}
-			close(reading)
-			<-tx.Context().Done()
-			_, err := tx.One([]any{new(int64)}, "SELECT COUNT(*) FROM sample_certificate")
-			return err
-		})
-	}()
-	<-reading
-	der := make([]byte, 16_000)
-	var n, largest atomic.Int64
-	var group sync.WaitGroup
-	for range 32 {
-		group.Go(func() {
-			for n.Load() < 6000 {
-				if _, err := s.Append(t.Context(), storetest.Certificate, storetest.Row(n.Add(1), der)); err != nil {
-					t.Errorf("appending: %v", err)
-				}
-				if n.Load()%100 != 0 {
-					continue
-				}
-				if size := s.Health(t.Context()).Stats.LogBytes; size > largest.Load() {
-					largest.Store(size)
-				}
-			}
-		})
-	}
-	group.Wait()
-	if err := <-done; !errors.Is(err, store.Stale) {
-		t.Errorf("the long read ended with %v", err)
-	}
-	if largest.Load() > 64<<20 {
-		t.Errorf("the write-ahead log grew to %d MB", largest.Load()>>20)
-	}
-	t.Logf("the write-ahead log grew to %d MB at most", largest.Load()>>20)
 }
 
 // TestAppendIsOneStatement counts what a new row costs on SQLite.

@@ -217,6 +217,9 @@ func (s *Store) known(h *Hot) error {
 // any work is done for a request.
 func (s *Store) Backlog() (waiting int, oldest time.Duration) { return s.engine.Backlog() }
 
+// Stats says how the database does at the moment, without asking it.
+func (s *Store) Stats() Stats { return s.engine.Stats() }
+
 // bounded gives ctx a deadline if it has none.
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {

@@ -130,7 +130,8 @@ type Positions struct {
 // Stats says how an engine does. Fields that a database does not have are zero.
 type Stats struct {
 	LogBytes   int64         // SQLite: size of the write-ahead log
-	OldestRead time.Duration // SQLite: age of the oldest open read
+	LogHeld    time.Duration // SQLite: for how long a reader has kept the log from being folded in, past 32 MB
+	OldestRead time.Duration // SQLite: age of the oldest open read of this process
 	Waits      int64         // callers that waited for a pooled connection since the start
 	Waited     time.Duration // how long they did, all together
 	Open       int           // pooled connections

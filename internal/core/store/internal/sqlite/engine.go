@@ -32,12 +32,10 @@ import (
 )
 
 const (
-	pageSize    = 8192
-	logPages    = 1000     // automatic checkpoint, about 8 MB of write-ahead log
-	logKeep     = 16 << 20 // the log file is cut to this after it was folded in
-	logHigh     = 32 << 20 // from here on the writer ends old readers and folds the log in
-	readerGrace = time.Second
-	readers     = 8
+	pageSize = 8192
+	logPages = 1000     // automatic checkpoint, about 8 MB of write-ahead log
+	logKeep  = 16 << 20 // the log file is cut to this after it was folded in
+	readers  = 8
 )
 
 // Config says where the file is and how the engine reports.
@@ -144,6 +142,11 @@ func source(path string, readOnly bool) string {
 	add("busy_timeout(1000)")
 	add("foreign_keys(1)")
 	add("temp_store(MEMORY)")
+	return address(path, q)
+}
+
+// address writes a path as the address that the driver opens.
+func address(path string, q url.Values) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") { // C:/… on Windows
 		path = "/" + path
@@ -176,7 +179,7 @@ func (e *Engine) Backlog() (int, time.Duration) { return e.writer.backlog() }
 func (e *Engine) Stats() engine.Stats {
 	pool := e.read.Stats()
 	return engine.Stats{
-		LogBytes: fileSize(e.Path + "-wal"), OldestRead: e.views.oldest(),
+		LogBytes: fileSize(e.Path + "-wal"), LogHeld: e.writer.fold.lasts(), OldestRead: e.views.oldest().age(),
 		Waits: pool.WaitCount, Waited: pool.WaitDuration, Open: pool.OpenConnections,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 
@@ -87,13 +88,19 @@ func (w *writer) between(ctx context.Context, run func(*sql.Conn) error) error {
 	return <-c.done
 }
 
+// unsynced opens a copy that nobody needs once this process has ended. Its sync at the end of a step would hold the
+// writer up for as long as the disk takes to write the whole copy.
+func unsynced(path string) string {
+	return address(path, url.Values{"_pragma": {"journal_mode(OFF)", "synchronous(OFF)"}})
+}
+
 func (w *writer) copyTo(ctx context.Context, path string) (err error) {
 	var b *sqlite.Backup
 	err = w.between(ctx, func(conn *sql.Conn) error {
 		return conn.Raw(func(c any) (err error) {
 			b, err = c.(interface {
 				NewBackup(string) (*sqlite.Backup, error)
-			}).NewBackup(path)
+			}).NewBackup(unsynced(path))
 			return err
 		})
 	})

@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"chancery/internal/core/store/internal/engine"
@@ -56,56 +55,4 @@ func readError(ctx context.Context, err error) error {
 		return engine.Stale.Because(err)
 	}
 	return fmt.Errorf("%w (%w)", engine.Left(ctx), err)
-}
-
-// views knows the reads that are open, so that those which hold the log open can be ended. The zero value is ready.
-type views struct {
-	mu   sync.Mutex
-	open map[*view]struct{}
-}
-
-type view struct {
-	since time.Time
-	end   context.CancelCauseFunc
-}
-
-func (v *views) begin(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	one := &view{since: time.Now(), end: cancel}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.open == nil {
-		v.open = map[*view]struct{}{}
-	}
-	v.open[one] = struct{}{}
-	return ctx, func() {
-		v.mu.Lock()
-		delete(v.open, one)
-		v.mu.Unlock()
-		cancel(nil)
-	}
-}
-
-// end ends the reads that are open for longer than grace and says how many there were.
-func (v *views) end(grace time.Duration) (ended int) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for one := range v.open {
-		if time.Since(one.since) >= grace {
-			one.end(engine.Stale)
-			ended++
-		}
-	}
-	return ended
-}
-
-// oldest says for how long the oldest read has been open.
-func (v *views) oldest() time.Duration {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	var age time.Duration
-	for one := range v.open {
-		age = max(age, time.Since(one.since))
-	}
-	return age
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -33,6 +32,7 @@ type writer struct {
 	chores  chan chore // run between transactions
 	waiting atomic.Int64
 	oldest  atomic.Int64  // Unix nanoseconds of the oldest job not yet committed, 0 when idle
+	fold    fold          // what it knows of a log that has grown large
 	closing chan struct{} // closed: take nothing more, finish what is queued
 	refuse  atomic.Bool   // finish nothing more either
 	stopped chan struct{} // closed: the goroutine has ended
@@ -170,36 +170,4 @@ func (w *writer) close(ctx context.Context) error {
 		}
 	}
 	return errors.Join(w.session.forget(), w.session.conn.Close())
-}
-
-// tidy keeps the write-ahead log bounded. SQLite folds it in by itself, but cannot start it anew while a reader stands
-// on it; past logHigh, readers that have had their time are ended and the log is folded in with the writer waiting.
-func (w *writer) tidy() {
-	if w.logSize() < logHigh {
-		return
-	}
-	if n := w.e.views.end(readerGrace); n > 0 {
-		w.e.Log.Warn("ended readers that kept the write-ahead log from being folded in", "readers", n)
-	}
-	rows, err := w.session.Query("PRAGMA wal_checkpoint(TRUNCATE)", nil)
-	if err != nil {
-		w.e.Log.Warn("folding in the write-ahead log", "error", err)
-		return
-	}
-	for rows.Next() {
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		w.fatal(err)
-		w.e.Log.Warn("folding in the write-ahead log", "error", err)
-	}
-}
-
-func (w *writer) logSize() int64 { return fileSize(w.e.Path + "-wal") }
-
-func fileSize(path string) int64 {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0
-	}
-	return info.Size()
 }
