@@ -55,6 +55,9 @@ func New(ctx context.Context, c Config, passphrase []byte, log *slog.Logger) (s 
 	if err != nil {
 		return s, fmt.Errorf("open the store: %w", err)
 	}
+	if err = measure(metrics, s.Store); err != nil {
+		return s, err
+	}
 	if s.Keys, err = keyring.Open(ctx, s.Store, passphrase); err != nil {
 		return s, fmt.Errorf("open the keyring: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto"
 	"crypto/tls"
 	"crypto/x509/pkix"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -136,6 +137,17 @@ func (k heldKeys) Create(ctx context.Context, name string) (crypto.PublicKey, er
 // phases tells the metrics of the store's phases by their names.
 func phases(observe func(phase string, d time.Duration)) func(store.Phase, time.Duration) {
 	return func(p store.Phase, d time.Duration) { observe(p.String(), d) }
+}
+
+// measure adds the gauges of a store. Those of SQLite's log are 0 on a database server.
+func measure(m *front.Metrics, db *store.Store) error {
+	return errors.Join(
+		m.Gauge("chancery_writes_waiting", "Writes that wait for their commit.", func() float64 { n, _ := db.Backlog(); return float64(n) }),
+		m.Gauge("chancery_log_bytes", "Size of SQLite's write-ahead log.", func() float64 { return float64(db.Stats().LogBytes) }),
+		m.Gauge("chancery_log_held_seconds", "For how long a reader has kept the write-ahead log from being folded in, past 32 MB.",
+			func() float64 { return db.Stats().LogHeld.Seconds() }),
+		m.Gauge("chancery_oldest_read_seconds", "Age of the oldest read of this process on SQLite.", func() float64 { return db.Stats().OldestRead.Seconds() }),
+	)
 }
 
 func (c Config) front(certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error), log *slog.Logger) front.Config {

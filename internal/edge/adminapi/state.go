@@ -2,6 +2,7 @@ package adminapi
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -88,6 +89,9 @@ func (f face) state(a *rest.API) {
 		})
 }
 
+// heldTooLong is when a write-ahead log that cannot be folded in is worth a word: our own reads are ended before.
+const heldTooLong = 5 * time.Second
+
 // Health says how a store does, as the route answers it; a command that opens the store itself says the same.
 func Health(ctx context.Context, db *store.Store, version string) api.Health {
 	state := db.Health(ctx)
@@ -98,6 +102,11 @@ func Health(ctx context.Context, db *store.Store, version string) api.Health {
 			out.Status = "degraded"
 			out.Notes = append(out.Notes, s.Name+" is accepted although it is unsafe: "+s.Why)
 		}
+	}
+	if held := state.Stats.LogHeld; held > heldTooLong {
+		out.Status = "degraded"
+		out.Notes = append(out.Notes, fmt.Sprintf("the write-ahead log has %d MB: a reader, maybe of another process, has kept it from being folded in for %v; the server's log names it",
+			state.Stats.LogBytes>>20, held.Round(time.Second)))
 	}
 	if !state.Reachable {
 		out.Status = "degraded"
