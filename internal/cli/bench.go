@@ -14,6 +14,7 @@ import (
 
 	"chancery/internal/load"
 	"chancery/internal/load/bare"
+	"chancery/internal/load/hinder"
 )
 
 // bench measures and tries. Without --server and --data it starts servers of its own, on fresh data that it removes.
@@ -23,7 +24,7 @@ func (t *terminal) bench() *cobra.Command {
 		Long: "Measures from a process of its own, over HTTPS on the loopback interface, and checks every answer. A figure is worth\nsomething only beside another one of the same run; `bench gate` puts them side by side.",
 	}
 	c.PersistentPreRun = func(*cobra.Command, []string) { debug.SetGCPercent(collectAt) } // clients that work less leave more to the servers
-	c.AddCommand(t.benchLimits(), t.benchIssue(), t.benchCrash(), t.benchGate(), t.benchPeer(), t.benchBare())
+	c.AddCommand(t.benchLimits(), t.benchIssue(), t.benchCrash(), t.benchGate(), t.benchPeer(), t.benchBare(), benchLaunch())
 	return c
 }
 
@@ -176,6 +177,14 @@ func (t *terminal) benchBare() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return bare.Serve(cmd.Context(), args[0], os.Stdin, os.Stdout)
 		},
+	}
+}
+
+// benchLaunch starts a program in bad surroundings and becomes it; nobody types it.
+func benchLaunch() *cobra.Command {
+	return &cobra.Command{
+		Use: "launch", Hidden: true, DisableFlagParsing: true, // the options are between hinder and itself
+		RunE: func(_ *cobra.Command, args []string) error { return hinder.Launch(args) },
 	}
 }
 
