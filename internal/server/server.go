@@ -51,7 +51,7 @@ func New(ctx context.Context, c Config, passphrase []byte, log *slog.Logger) (s 
 		}
 	}()
 	metrics := front.NewMetrics()
-	s.Store, err = store.Open(ctx, store.Config{URL: c.storeURL(), Accept: c.Store.Accept, Log: log, Observe: phases(metrics.Observe)})
+	s.Store, err = store.Open(ctx, store.Config{URL: c.storeURL(), Accept: c.Store.Accept, Log: log, Observe: phases(metrics.Observe), ObserveBatch: metrics.Committed})
 	if err != nil {
 		return s, fmt.Errorf("open the store: %w", err)
 	}

@@ -553,11 +553,13 @@ func TestMetricsAndProfiles(t *testing.T) {
 	send(t, c, "GET", h.url(HTTPS, "/me"), "")
 	send(t, c, "GET", h.url(HTTPS, "/open"), "")
 	h.metrics.Observe("sign", time.Millisecond)
+	h.metrics.Committed(5)
+	h.metrics.Committed(7)
 	body := send(t, c, "GET", h.url(Private, "/metrics"), "").body
 	for _, want := range []string{`chancery_phase_seconds_count{phase="sign"} 1`, `chancery_phase_seconds_count{phase="sync"} 0`,
 		`chancery_phase_seconds_count{phase="authenticate"} 2`, `chancery_phase_seconds_count{phase="parse"} 1`, `chancery_phase_seconds_count{phase="answer"} 2`,
 		`chancery_refusals_total{code="credentials_required"} 1`, `chancery_request_seconds_count{route="GET /me",status="401"} 1`,
-		"chancery_connections 1", "chancery_gate_wait_seconds 0", "go_goroutines"} {
+		"chancery_commit_rows_count 2", "chancery_commit_rows_sum 12", "chancery_connections 1", "chancery_gate_wait_seconds 0", "go_goroutines"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the metrics lack %s", want)
 		}

@@ -22,6 +22,7 @@ type Metrics struct {
 	registry *prometheus.Registry
 	phase    *prometheus.HistogramVec
 	known    map[string]prometheus.Observer // of phase, looked up without hashing labels
+	commit   prometheus.Histogram
 	request  *prometheus.HistogramVec
 	refusal  *prometheus.CounterVec
 	inFlight prometheus.Gauge
@@ -34,6 +35,8 @@ func NewMetrics() *Metrics {
 		registry: prometheus.NewRegistry(),
 		phase: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "chancery_phase_seconds", Help: "Time spent in a phase of the work.", Buckets: buckets}, []string{"phase"}),
+		commit: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "chancery_commit_rows", Help: "Writes that shared a commit.", Buckets: prometheus.ExponentialBuckets(1, 2, 12)}),
 		request: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "chancery_request_seconds", Help: "Time from the head of a request to the end of its answer.", Buckets: buckets}, []string{"route", "status"}),
 		refusal: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -42,7 +45,7 @@ func NewMetrics() *Metrics {
 			Name: "chancery_requests_in_flight", Help: "Requests being served."}),
 		known: map[string]prometheus.Observer{},
 	}
-	m.registry.MustRegister(m.phase, m.request, m.refusal, m.inFlight,
+	m.registry.MustRegister(m.phase, m.commit, m.request, m.refusal, m.inFlight,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, p := range phases {
 		m.known[p] = m.phase.WithLabelValues(p)
@@ -58,6 +61,9 @@ func (m *Metrics) Observe(phase string, d time.Duration) {
 	}
 	o.Observe(d.Seconds())
 }
+
+// Committed adds one commit that so many writes shared.
+func (m *Metrics) Committed(writes int) { m.commit.Observe(float64(writes)) }
 
 // Gauge adds a value that is read when the metrics are. It is called at start.
 func (m *Metrics) Gauge(name, help string, read func() float64) error {
