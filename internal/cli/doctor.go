@@ -17,13 +17,14 @@ import (
 	"chancery/client"
 	"chancery/internal/base/conf"
 	"chancery/internal/edge/adminapi"
+	"chancery/internal/load/observe"
 	"chancery/internal/server"
 )
 
 func (t *terminal) doctor() *cobra.Command {
 	return t.settings(&cobra.Command{
 		Use: "doctor", Short: "Look for what is wrong, and say what to do", Args: cobra.NoArgs,
-		Long: "Looks at the data directory, the configuration, the database's durability, the disk, the clock, the listeners and the\ncertificates, with the server running or stopped. It changes nothing. With a problem it ends with a failure.",
+		Long: "Looks at the data directory, the configuration, the database's durability, the disk, the clock, the listeners and the\ncertificates, with the server running or stopped. It changes nothing; to time the disk it writes a small file into the\ndata directory and removes it. With a problem it ends with a failure.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d := t.examine(cmd.Context())
 			if err := t.show(d.diagnoses, func() { t.showDiagnoses(d.diagnoses) }); err != nil {
@@ -76,6 +77,8 @@ func (t *terminal) examine(ctx context.Context) *examination {
 	d.passphrase()
 	d.clock()
 	d.space()
+	d.sync()
+	d.power(observe.Governor())
 	d.process(ctx)
 	d.durability(ctx)
 	d.root()
