@@ -30,6 +30,9 @@ var sideways = map[string]string{
 	"internal/edge/agentapi internal/edge/rest": "routes are declared through rest",
 	"internal/edge/pkiapi internal/edge/rest":   "routes are declared through rest",
 	"internal/edge/front internal/edge/rest":    "the listener asks rest which permission a route names",
+	"internal/load internal/load/drive":         "scenarios are driven by one engine",
+	"internal/load internal/load/page":          "reports are drawn as pages",
+	"internal/load internal/load/hinder":        "some runs make the surroundings bad",
 	"internal/load internal/load/bare":          "the bare handler is what the others are held against",
 	"internal/load internal/load/observe":       "a report says what the machine did meanwhile",
 }

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"runtime/debug"
 	"time"
@@ -24,7 +22,7 @@ func (t *terminal) bench() *cobra.Command {
 		Long: "Measures from a process of its own, over HTTPS on the loopback interface, and checks every answer. A figure is worth\nsomething only beside another one of the same run; `bench gate` puts them side by side.",
 	}
 	c.PersistentPreRun = func(*cobra.Command, []string) { debug.SetGCPercent(collectAt) } // clients that work less leave more to the servers
-	c.AddCommand(t.benchLimits(), t.benchIssue(), t.benchCrash(), t.benchGate(), t.benchPeer(), t.benchBare(), benchLaunch())
+	c.AddCommand(t.benchLimits(), t.benchIssue(), t.benchCrash(), t.benchSuite(), t.benchAB(), t.benchCompare(), t.benchGate(), t.benchPeer(), t.benchBare(), benchLaunch())
 	return c
 }
 
@@ -67,53 +65,16 @@ func (t *terminal) benchLimits() *cobra.Command {
 	flags.DurationVar(&c.Sample, "sample", 100*time.Millisecond, "length of each of the five samples of a row")
 	flags.DurationVar(&c.Duration, "duration", 5*time.Second, "counted time of each row with clients")
 	flags.DurationVar(&c.Warmup, "warmup", 2*time.Second, "time before it that is not counted")
-	flags.IntVar(&c.Clients, "clients", 64, "clients, one kept-alive connection each")
+	flags.IntVar(&c.Clients, "connections", 64, "clients, one kept-alive connection each")
 	flags.StringVar(&c.Dir, "dir", "", "where the disk is measured; default: the directory for temporary files")
 	return cmd
-}
-
-func (t *terminal) benchIssue() *cobra.Command {
-	c := load.IssueConfig{Log: t.progress}
-	cmd := &cobra.Command{
-		Use: "issue", Short: "Issue certificates as fast as the server can, check each, and look all up afterwards", Args: cobra.NoArgs,
-		Long: "A closed loop: each client sends its next request when it has its answer. With --scenario agent every request carries a\ndelegation authorization that a person's key has just signed for it. The run fails when anything is lost or wrong.\nWith --data or --server the server runs already; its admin socket, or a token that may do as much, prepares the run,\nand the accounts and agents that it made stay.",
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if c.Scenario != load.Regular && c.Scenario != load.Agent {
-				return usageError{fmt.Errorf("--scenario %s: want %s or %s", c.Scenario, load.Regular, load.Agent)}
-			}
-			if cmd.Flags().Changed("data") || t.server != "" {
-				if c.Remote, err = t.benchRemote(); err != nil {
-					return err
-				}
-			}
-			c.Settings = t.set
-			r, err := load.Issue(cmd.Context(), c)
-			return t.found(cmd.Context(), r, err)
-		},
-	}
-	flags := t.settings(cmd).Flags()
-	flags.StringVar(&c.Scenario, "scenario", load.Agent, load.Regular+" or "+load.Agent)
-	flags.DurationVar(&c.Duration, "duration", 20*time.Second, "counted time")
-	flags.DurationVar(&c.Warmup, "warmup", 3*time.Second, "time before it that is not counted")
-	flags.StringVar(&c.StoreURL, "store", "", "database server for the own server, in the form of store.url: a database is made there and dropped; default: SQLite")
-	t.population(cmd, &c.Clients, &c.Population, &c.Dir)
-	return cmd
-}
-
-func (t *terminal) population(cmd *cobra.Command, clients *int, p *load.Population, dir *string) {
-	flags := cmd.Flags()
-	flags.IntVar(clients, "clients", 64, "clients, one kept-alive connection each")
-	flags.IntVar(&p.People, "people", 16, "people, or service accounts, who ask")
-	flags.IntVar(&p.Agents, "agents", 64, "agents")
-	flags.IntVar(&p.Tokens, "tokens", 64, "API tokens of all people together")
-	flags.StringVar(dir, "dir", "", "where an own server keeps its data; default: the directory for temporary files")
 }
 
 func (t *terminal) benchCrash() *cobra.Command {
 	c := load.CrashConfig{Log: t.progress}
 	cmd := &cobra.Command{
 		Use: "crash", Short: "Kill a server under load again and again, and look for what it lost", Args: cobra.NoArgs,
-		Long: "Starts a server on fresh data, loads it with agents, kills it with -9 at a random moment, starts it again, and verifies:\nevery answered certificate is in the store and in OCSP, every revocation stands, every used nonce stays used.",
+		Long: "Starts a server on fresh data, loads it with agents, kills it with -9 at a random moment, starts it again, and verifies:\nevery answered certificate is in the store and in OCSP, every revocation stands, every used nonce stays used, every\ndeleted token stays deleted.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Settings = t.set
 			r, err := load.Crash(cmd.Context(), c)
@@ -125,7 +86,9 @@ func (t *terminal) benchCrash() *cobra.Command {
 	flags.DurationVar(&c.Longest, "longest", 2*time.Second, "longest time under load before it is")
 	flags.BoolVar(&c.Gently, "gently", false, "end it in order instead: it has ten seconds, and nothing may be lost either")
 	flags.StringVar(&c.StoreURL, "store", "", "database server, in the form of store.url: a database is made there and dropped; default: SQLite")
-	t.population(cmd, &c.Clients, &c.Population, &c.Dir)
+	flags.IntVar(&c.Clients, "connections", 64, "clients, one kept-alive connection each")
+	population(cmd, &c.Population)
+	flags.StringVar(&c.Dir, "dir", "", "where its data lie; default: the directory for temporary files")
 	return cmd
 }
 
@@ -142,7 +105,7 @@ func (t *terminal) benchGate() *cobra.Command {
 	flags := cmd.Flags()
 	flags.DurationVar(&c.Duration, "duration", 10*time.Second, "counted time of each phase")
 	flags.DurationVar(&c.Warmup, "warmup", 3*time.Second, "time before it that is not counted")
-	flags.IntVar(&c.Clients, "clients", 64, "clients, one kept-alive connection each")
+	flags.IntVar(&c.Clients, "connections", 64, "clients, one kept-alive connection each")
 	flags.StringVar(&c.Dir, "dir", "", "where data lie; default: the directory for temporary files")
 	return cmd
 }
@@ -165,7 +128,7 @@ func (t *terminal) benchPeer() *cobra.Command {
 	flags.IntVar(&c.Pairs, "pairs", 5, "how often both are measured")
 	flags.DurationVar(&c.Duration, "duration", 10*time.Second, "counted time of each phase")
 	flags.DurationVar(&c.Warmup, "warmup", 3*time.Second, "time before it that is not counted")
-	flags.IntVar(&c.Clients, "clients", 64, "clients, one kept-alive connection each")
+	flags.IntVar(&c.Clients, "connections", 64, "clients, one kept-alive connection each")
 	flags.StringVar(&c.Dir, "dir", "", "where our own data lie; default: the directory for temporary files")
 	return cmd
 }
@@ -186,21 +149,4 @@ func benchLaunch() *cobra.Command {
 		Use: "launch", Hidden: true, DisableFlagParsing: true, // the options are between hinder and itself
 		RunE: func(_ *cobra.Command, args []string) error { return hinder.Launch(args) },
 	}
-}
-
-// benchRemote is a server that runs already: the one of --server, or the one of the data directory.
-func (t *terminal) benchRemote() (*load.Remote, error) {
-	admin, err := t.connect()
-	if err != nil || t.server != "" {
-		return &load.Remote{URL: t.server, Admin: admin}, err
-	}
-	c, _, err := t.effective()
-	if err != nil {
-		return nil, err
-	}
-	host, port, err := net.SplitHostPort(c.Listen.HTTPS)
-	if err != nil {
-		return nil, fmt.Errorf("listen.https: %w", err)
-	}
-	return &load.Remote{URL: "https://" + net.JoinHostPort(cmp.Or(host, "localhost"), port), Admin: admin}, nil
 }

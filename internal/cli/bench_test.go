@@ -32,7 +32,7 @@ func TestBenchIssueLosesNothing(t *testing.T) {
 	for _, scenario := range []string{load.Regular, load.Agent} {
 		t.Run(scenario, func(t *testing.T) {
 			r, err := load.Issue(t.Context(), load.IssueConfig{
-				Program: program(t), Scenario: scenario, Clients: 4, Population: few, Duration: time.Second, Warmup: 100 * time.Millisecond, Dir: t.TempDir(), Log: t.Logf,
+				Program: program(t), Scenario: scenario, Phases: []load.Phase{{Connections: 4, For: time.Second, Warmup: 100 * time.Millisecond}}, Population: few, Dir: t.TempDir(), Log: t.Logf,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -66,9 +66,9 @@ func TestBenchCrashLosesNothing(t *testing.T) {
 func TestBenchInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	r, err := load.Issue(ctx, load.IssueConfig{
-		Program: program(t), Clients: 4, Population: few, Duration: time.Hour, Dir: t.TempDir(),
+		Program: program(t), Phases: []load.Phase{{Connections: 4, For: time.Hour}}, Population: few, Dir: t.TempDir(),
 		Log: func(format string, _ ...any) {
-			if strings.Contains(format, "warm-up") {
+			if strings.HasSuffix(format, " for %s") {
 				interrupt()
 			}
 		},

@@ -21,6 +21,7 @@ type expectation struct {
 	commonName string // empty: the server's choice
 	lifetime   time.Duration
 	identity   []byte // of an agent certificate: the extension's value
+	agent      string // of one that the server composes: the agent
 }
 
 // An issued is a certificate that the server answered: what it must find again.
@@ -62,7 +63,7 @@ func (e expectation) compare(got api.Issued, cert *x509.Certificate) error {
 	now := time.Now()
 	end := now.Add(e.lifetime)
 	switch {
-	case id.SerialOf(cert.SerialNumber).String() != got.Serial:
+	case serialOf(cert) != got.Serial:
 		return fmt.Errorf("the answer says serial %s, the certificate %x", got.Serial, cert.SerialNumber)
 	case !bytes.Equal(cert.RawSubjectPublicKeyInfo, e.spki):
 		return fmt.Errorf("certificate %s is for another key", got.Serial)
@@ -72,9 +73,25 @@ func (e expectation) compare(got api.Issued, cert *x509.Certificate) error {
 		return fmt.Errorf("certificate %s is valid from %s to %s, asked for %s at %s", got.Serial, cert.NotBefore, cert.NotAfter, e.lifetime, now)
 	case e.identity != nil && !bytes.Equal(extension(cert), e.identity):
 		return fmt.Errorf("certificate %s carries another agent identity", got.Serial)
+	case e.agent != "":
+		return e.compareAgent(cert)
 	}
 	return nil
 }
+
+func (e expectation) compareAgent(cert *x509.Certificate) error {
+	identity, err := agentcert.ParseAIC(extension(cert))
+	if err != nil {
+		return err
+	}
+	if identity.AgentID != e.agent {
+		return fmt.Errorf("certificate %s is for agent %s, not for %s", serialOf(cert), identity.AgentID, e.agent)
+	}
+	return nil
+}
+
+// serialOf gives a serial as the API writes it.
+func serialOf(cert *x509.Certificate) string { return id.SerialOf(cert.SerialNumber).String() }
 
 func extension(cert *x509.Certificate) []byte {
 	for _, e := range cert.Extensions {

@@ -43,8 +43,11 @@ type CrashReport struct {
 	RevocationsLost int             `json:"revocations_lost"` // of these, not revoked in OCSP
 	NoncesTried     int             `json:"nonces_tried"`     // used evidence handed in again, for another key
 	NoncesReused    int             `json:"nonces_reused"`    // of these, not refused as used
+	TokensDeleted   int             `json:"tokens_deleted"`   // deletions that were answered
+	TokensRevived   int             `json:"tokens_revived"`   // of these tokens, accepted all the same
 	Unanswered      int             `json:"unanswered"`       // stored, but the server died before it answered
 	Broken          int             `json:"broken"`           // requests without an answer
+	Wrong           int             `json:"wrong"`            // answers that were not what was asked for
 	Unknown         int             `json:"unknown"`          // certificates about which no answer could be had
 	RestartMedian   float64         `json:"restart_median_ms"`
 	RestartMax      float64         `json:"restart_max_ms"`       // from the start of the process to the first connection
@@ -56,7 +59,7 @@ type CrashReport struct {
 }
 
 // Crash kills a server of its own again and again and verifies after each start that everything it had answered is
-// still so: certificates, revocations, used evidence. At the end it looks up the certificates of all rounds once more.
+// still so: certificates, revocations, used evidence, deleted tokens. At the end it looks up the certificates of all rounds once more.
 func Crash(ctx context.Context, c CrashConfig) (CrashReport, error) {
 	c = c.withDefaults()
 	r := &CrashReport{Machine: observe.Look()}
@@ -94,7 +97,7 @@ func (r *CrashReport) run(ctx context.Context, c CrashConfig) error {
 		}
 		restarts = append(restarts, took)
 		r.RestartMedian, r.RestartMax = millis(median(restarts)), max(r.RestartMax, millis(took))
-		c.Log("round %d: answered %d, lost %d, revocations lost %d, nonces reused %d, restart %.0f ms", r.Rounds, r.Answered, r.Lost, r.RevocationsLost, r.NoncesReused, millis(took))
+		c.Log("round %d: answered %d, lost %d, revocations lost %d, nonces reused %d, tokens revived %d, restart %.0f ms", r.Rounds, r.Answered, r.Lost, r.RevocationsLost, r.NoncesReused, r.TokensRevived, millis(took))
 	}
 	c.Log("looking all %d certificates up once more", len(w.all))
 	w.again(ctx, r)
@@ -120,9 +123,9 @@ func (r CrashReport) Failed() error {
 	if r.Late > 0 {
 		return fmt.Errorf("%d of %d times the server did not end in order within ten seconds", r.Late, r.Rounds)
 	}
-	if r.Lost+r.RevocationsLost+r.NoncesReused+r.Unknown > 0 {
-		return fmt.Errorf("%d of %d certificates lost, %d of %d revocations lost, %d of %d nonces used twice, %d that nobody could look up, such as: %s",
-			r.Lost, r.Answered, r.RevocationsLost, r.Revoked, r.NoncesReused, r.NoncesTried, r.Unknown, r.FirstWrong)
+	if r.Lost+r.RevocationsLost+r.NoncesReused+r.TokensRevived+r.Wrong+r.Unknown > 0 {
+		return fmt.Errorf("%d of %d certificates lost, %d of %d revocations lost, %d of %d nonces used twice, %d of %d deleted tokens accepted, %d answers wrong, %d that nobody could look up, such as: %s",
+			r.Lost, r.Answered, r.RevocationsLost, r.Revoked, r.NoncesReused, r.NoncesTried, r.TokensRevived, r.TokensDeleted, r.Wrong, r.Unknown, r.FirstWrong)
 	}
 	if r.Answered == 0 && !r.Interrupted {
 		return errors.New("nothing was answered, so nothing could be lost")
@@ -140,6 +143,7 @@ func (r CrashReport) Write(w io.Writer) {
 	fmt.Fprintf(w, "answered  %d certificates: lost %d, not known %d\n", r.Answered, r.Lost, r.Unknown)
 	fmt.Fprintf(w, "revoked   %d: lost %d\n", r.Revoked, r.RevocationsLost)
 	fmt.Fprintf(w, "evidence  %d tried again for another key: accepted %d\n", r.NoncesTried, r.NoncesReused)
+	fmt.Fprintf(w, "tokens    %d deleted: accepted all the same %d\n", r.TokensDeleted, r.TokensRevived)
 	fmt.Fprintf(w, "broken    %d requests without an answer; %d of them were stored\n", r.Broken, r.Unanswered)
 	fmt.Fprintf(w, "restart   median %.0f ms, longest %.0f ms until connections are accepted\n", r.RestartMedian, r.RestartMax)
 	r.Machine.Write(w)

@@ -87,13 +87,14 @@ func (f *Floor) measure(ctx context.Context, c GateConfig, path string) error {
 	}
 	var dear []float64
 	for range 2 {
-		r, err := Issue(ctx, IssueConfig{Program: c.Program, Scenario: f.Scenario, Clients: c.Clients, Duration: c.Duration, Warmup: c.Warmup, Dir: c.Dir, Log: c.Log})
+		r, err := Issue(ctx, IssueConfig{Program: c.Program, Scenario: f.Scenario, Phases: closedLoop(c.Clients, c.Duration, c.Warmup), Dir: c.Dir, Log: c.Log})
 		if err != nil || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
 		}
 		f.Reports = append(f.Reports, r)
-		f.Samples = append(f.Samples, r.Rate.Samples...)
-		dear = append(dear, r.Server.PerRequest+r.Client.PerRequest)
+		phase := r.first()
+		f.Samples = append(f.Samples, phase.Rate.Samples...)
+		dear = append(dear, phase.Server.PerRequest+phase.Client.PerRequest)
 	}
 	after, cheapAfter, err := bareRates(ctx, c, path)
 	if err != nil {
@@ -136,11 +137,11 @@ func bareRates(ctx context.Context, c GateConfig, path string) (rates []float64,
 	}
 	defer b.child.stop(ctx)
 	c.Log("bare handler, %s", strings.TrimPrefix(path, "/"))
-	t, micros := b.drive(ctx, path)
+	o, micros := b.drive(ctx, path)
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
 	}
-	return t.rates(), micros, t.sound()
+	return o.counted.Rates(), micros, o.sound()
 }
 
 // Failed gives the floors that were missed or could not be judged, and what a run lost, or nil.
@@ -164,7 +165,7 @@ func (r GateReport) Write(w io.Writer) {
 	for _, f := range r.Floors {
 		p99 := 0.0
 		for _, each := range f.Reports {
-			p99 = max(p99, each.Latency.P99)
+			p99 = max(p99, each.first().Latency.P99)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s/s\t%s/s\t%.0f %%\t%.0f %%\t%.0f %%\t%.1f %%\t%.1f ms\t%s\n", f.Figure, f.Scenario, thousands(f.Rate), thousands(f.Bare), 100*f.Share, 100*f.Wanted, 100*f.CPUShare, 100*f.Drift, p99, f.Verdict)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"chancery/api"
 	"chancery/internal/load/bare"
+	"chancery/internal/load/drive"
 	"chancery/internal/load/observe"
 )
 
@@ -36,29 +37,15 @@ func (r *LimitReport) measureHandlers(ctx context.Context, c LimitConfig, dir st
 		{"bare_one_time", bare.OneTime, "bare handler: one-time token"},
 	} {
 		c.Log("%s", v.work)
-		t, _ := b.drive(ctx, v.path)
+		o, _ := b.drive(ctx, v.path)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := t.sound(); err != nil {
+		if err := o.sound(); err != nil {
 			return fmt.Errorf("%s: %w", v.work, err)
 		}
-		rate := rateOf(t.rates())
-		rate.P99 = latencyOf(t.latency).P99
+		rate := o.rate()
 		r.Limits = append(r.Limits, Limit{Key: v.key, Work: fmt.Sprintf("%s; %d clients", v.work, c.Clients), Both: &rate})
-	}
-	return nil
-}
-
-// sound refuses a run in which anything went wrong: its rate means nothing.
-func (t *tally) sound() error {
-	switch {
-	case t.wrongs > 0:
-		return fmt.Errorf("%d answers were wrong, such as: %s", t.wrongs, t.wrong[0])
-	case len(t.errors) > 0:
-		return fmt.Errorf("%d requests failed, such as: %s", t.errors[kinds(t.errors)[0]], kinds(t.errors)[0])
-	case t.doubles() > 0:
-		return fmt.Errorf("%d serials were given twice", t.doubles())
 	}
 	return nil
 }
@@ -108,19 +95,19 @@ func newBench(c LimitConfig, dir string) (*bench, error) {
 
 // echo gives a round trip for as many callers as there are clients; each takes a connection while it lasts.
 func (b *bench) echo(ctx context.Context) func() error {
-	free := make(chan *connection, b.config.Clients)
+	free := make(chan *drive.Connection, b.config.Clients)
 	for range b.config.Clients {
-		free <- &connection{address: b.hello.Address, tls: b.tls}
+		free <- &drive.Connection{Address: b.hello.Address, TLS: b.tls}
 	}
 	return func() error {
 		c := <-free
 		defer func() { free <- c }()
-		a, err := c.ask(ctx, question{method: http.MethodPost, path: bare.Echo, contentType: "application/json", body: b.all[0].body})
+		a, err := c.Ask(ctx, drive.Question{Method: http.MethodPost, Path: bare.Echo, ContentType: "application/json", Body: b.all[0].body})
 		if err != nil {
 			return err
 		}
 		var got api.Issued
-		return json.Unmarshal(a.body, &got)
+		return json.Unmarshal(a.Body, &got)
 	}
 }
 
@@ -141,16 +128,14 @@ func newOrders(n int) ([]order, error) {
 }
 
 // drive runs the clients against one of the handler's routes. micros is the CPU time of both sides for a certificate.
-func (b *bench) drive(ctx context.Context, path string) (t *tally, micros float64) {
+func (b *bench) drive(ctx context.Context, path string) (o outcome, micros float64) {
 	m := observe.NewMeter(b.child.cmd.Process.Pid)
-	turns := make([]int, b.config.Clients)
-	l := &loop{address: b.hello.Address, tls: b.tls, clients: b.config.Clients, warmup: b.config.Warmup, duration: b.config.Duration, begin: m.Begin, end: m.End}
-	l.scenario = scenario{
+	h := heat{address: b.hello.Address, tls: b.tls, clients: b.config.Clients, warmup: b.config.Warmup, duration: b.config.Duration, begin: m.Begin, end: m.End}
+	h.scenario = scenario{
 		path: path,
-		next: func(client int) (job, error) {
-			o := b.all[(client+turns[client]*b.config.Clients)%len(b.all)]
-			turns[client]++
-			j := job{token: b.hello.Tokens[client%len(b.hello.Tokens)], body: o.body, expect: o.expect}
+		next: func(turn int) (job, error) {
+			o := b.all[turn%len(b.all)]
+			j := job{token: b.hello.Tokens[turn%len(b.hello.Tokens)], body: o.body, expect: o.expect}
 			var err error
 			if path == bare.OneTime {
 				j.token, err = bare.SignOneTime(b.key, o.body)
@@ -162,7 +147,7 @@ func (b *bench) drive(ctx context.Context, path string) (t *tally, micros float6
 			return err
 		},
 	}
-	t = l.run(ctx)
-	server, client := m.Usage(int(t.latency.TotalCount()))
-	return t, server.PerRequest + client.PerRequest
+	o = h.run(ctx)
+	server, client := m.Usage(o.requests())
+	return o, server.PerRequest + client.PerRequest
 }

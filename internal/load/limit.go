@@ -21,6 +21,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"chancery/internal/load/bare"
+	"chancery/internal/load/drive"
 	"chancery/internal/load/observe"
 )
 
@@ -128,7 +129,7 @@ func (w work) rate(ctx context.Context, cores int, sample time.Duration) (Rate, 
 
 // repeat does something side by side, once to warm up and then for each sample.
 func repeat(ctx context.Context, workers int, sample time.Duration, do func() error) (Rate, error) {
-	latency := newHistogram()
+	latency := drive.NewHistogram()
 	var rates []float64
 	for i := range samples + 1 {
 		if err := ctx.Err(); err != nil {
@@ -159,11 +160,11 @@ func during(workers int, d time.Duration, do func() error, latency *hdrhistogram
 	var group sync.WaitGroup
 	for i := range workers {
 		group.Go(func() {
-			histograms[i] = newHistogram()
+			histograms[i] = drive.NewHistogram()
 			for at := time.Now(); at.Before(until) && errs[i] == nil; counts[i]++ {
 				errs[i] = do()
 				next := time.Now()
-				record(histograms[i], next.Sub(at))
+				drive.Record(histograms[i], next.Sub(at))
 				at = next
 			}
 		})

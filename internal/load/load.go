@@ -12,20 +12,20 @@
 package load
 
 import (
-	"context"
 	"os"
 	"slices"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sync/errgroup"
+
+	"chancery/internal/load/drive"
 )
 
 // A Log takes one line of progress for people.
 type Log func(format string, args ...any)
 
 // samples is how many samples a phase is cut into; the median of them is the figure.
-const samples = 5
+const samples = drive.Samples
 
 func median[T int | float64 | time.Duration](of []T) T {
 	if len(of) == 0 {
@@ -44,29 +44,10 @@ func spread(of []float64) float64 {
 	return (slices.Max(of) - slices.Min(of)) / m
 }
 
-// pause waits for d or until ctx ends, and reports whether it waited to the end.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
 // scratch makes a directory for one run; remove takes it away with all that is in it.
 func scratch(parent, name string) (dir string, remove func(), err error) {
 	dir, err = os.MkdirTemp(parent, name)
 	return dir, func() { _ = os.RemoveAll(dir) }, err
-}
-
-// newHistogram counts microseconds with three digits. Values beyond latencyMax count as that.
-func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, latencyMax.Microseconds(), 3) }
-
-func record(h *hdrhistogram.Histogram, d time.Duration) {
-	_ = h.RecordValue(min(d, latencyMax).Microseconds()) // in range
 }
 
 // side does n things on a number of workers and gives the first error.

@@ -89,24 +89,24 @@ func Peer(ctx context.Context, c PeerConfig) (PeerReport, error) {
 }
 
 func (r *PeerReport) ours(ctx context.Context, c PeerConfig) error {
-	run, err := Issue(ctx, IssueConfig{Program: c.Program, Scenario: Regular, Clients: c.Clients, Duration: c.Duration, Warmup: c.Warmup, Dir: c.Dir, Log: c.Log})
+	run, err := Issue(ctx, IssueConfig{Program: c.Program, Scenario: Regular, Phases: closedLoop(c.Clients, c.Duration, c.Warmup), Dir: c.Dir, Log: c.Log})
 	if err == nil && ctx.Err() == nil {
-		r.runs, r.Ours, r.OursP99 = append(r.runs, run), append(r.Ours, run.Rate.PerSecond), append(r.OursP99, run.Latency.P99)
+		r.runs, r.Ours, r.OursP99 = append(r.runs, run), append(r.Ours, run.first().Rate.PerSecond), append(r.OursP99, run.first().Latency.P99)
 	}
 	return err
 }
 
 func (r *PeerReport) theirs(ctx context.Context, c PeerConfig, p *peer) error {
 	c.Log("step-ca at %s", c.Address)
-	t := p.drive(ctx, c)
+	o := p.drive(ctx, c)
 	if ctx.Err() != nil {
 		return nil
 	}
-	for kind, n := range t.errors {
+	for kind, n := range o.Errors {
 		r.errors[kind] += n
 	}
-	r.Theirs, r.TheirsP99 = append(r.Theirs, median(t.rates())), append(r.TheirsP99, latencyOf(t.latency).P99)
-	return t.sound()
+	r.Theirs, r.TheirsP99 = append(r.Theirs, median(o.counted.Rates())), append(r.TheirsP99, latencyOf(o.counted.Latency).P99)
+	return o.sound()
 }
 
 // Failed gives what went wrong on either side, or nil.
@@ -210,13 +210,11 @@ func (p *peer) prepare(i int) error {
 	return err
 }
 
-func (p *peer) drive(ctx context.Context, c PeerConfig) *tally {
-	turns := make([]int, c.Clients)
-	l := &loop{address: c.Address, tls: trusting(p.root), clients: c.Clients, warmup: c.Warmup, duration: c.Duration, scenario: scenario{
+func (p *peer) drive(ctx context.Context, c PeerConfig) outcome {
+	h := heat{address: c.Address, tls: trusting(p.root), clients: c.Clients, warmup: c.Warmup, duration: c.Duration, scenario: scenario{
 		path: "/1.0/sign",
-		next: func(client int) (job, error) {
-			o := p.orders[(client+turns[client]*c.Clients)%len(p.orders)]
-			turns[client]++
+		next: func(turn int) (job, error) {
+			o := p.orders[turn%len(p.orders)]
 			token, err := p.token(c.Address, o.name)
 			if err != nil {
 				return job{}, err
@@ -232,7 +230,7 @@ func (p *peer) drive(ctx context.Context, c PeerConfig) *tally {
 			return err
 		},
 	}}
-	return l.run(ctx)
+	return h.run(ctx)
 }
 
 // readPeer reads step-ca's answer.

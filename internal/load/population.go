@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,6 +24,23 @@ type Population struct {
 	People int `json:"people"` // or service accounts, in the scenario regular
 	Agents int `json:"agents,omitempty"`
 	Tokens int `json:"tokens"`
+}
+
+// String says who takes part.
+func (p Population) String() string {
+	return fmt.Sprintf("%s people, %s agents, %s tokens", thousands(float64(p.People)), thousands(float64(p.Agents)), thousands(float64(p.Tokens)))
+}
+
+// populationMax bounds each of the three: making them takes a millisecond or so each.
+const populationMax = 5_000_000
+
+func (p Population) check() error {
+	for _, n := range []int{p.People, p.Agents, p.Tokens} {
+		if n < 1 || n > populationMax {
+			return fmt.Errorf("people, agents and tokens are 1 to %d each", populationMax)
+		}
+	}
+	return nil
 }
 
 func (p Population) withDefaults() Population {
@@ -57,15 +75,15 @@ func (t *target) admit(ctx context.Context, a api.NewAccount, tokens int) (accou
 
 // admitReader makes the account that looks certificates up afterwards.
 func (t *target) admitReader(ctx context.Context) error {
-	_, secrets, err := t.admit(ctx, api.NewAccount{Kind: "service", Name: label(), Roles: []string{"reader"}}, 1)
+	account, secrets, err := t.admit(ctx, api.NewAccount{Kind: "service", Name: label(), Roles: []string{"reader"}}, 1)
 	if err == nil {
-		t.reader = secrets[0]
+		t.reader, t.readerID = secrets[0], account.ID
 	}
 	return err
 }
 
 // regular prepares clients that ask for ordinary certificates for machines, each with a bearer token.
-func (t *target) regular(ctx context.Context, p Population, clients int) (scenario, error) {
+func (t *target) regular(ctx context.Context, p Population) (scenario, error) {
 	tokens := make([][]string, p.People)
 	run := label()
 	err := side(setUp, p.People, func(i int) (err error) {
@@ -81,12 +99,9 @@ func (t *target) regular(ctx context.Context, p Population, clients int) (scenar
 		return scenario{}, err
 	}
 	flat := flatten(tokens)
-	turns := make([]int, clients)
 	return scenario{
-		path: "/api/v1/certificates",
-		next: func(client int) (job, error) {
-			turn := client + turns[client]*clients
-			turns[client]++
+		path: "/api/v1/certificates", issuer: "machines",
+		next: func(turn int) (job, error) {
 			o := all[turn%len(all)]
 			return job{token: flat[turn%len(flat)], body: o.body, expect: o.expect}, nil
 		},
@@ -139,9 +154,10 @@ type person struct {
 
 // An actor is an agent with its person.
 type actor struct {
-	subject
+	bearer
 	id     string
 	person *person
+	first  *api.Issued // the certificate that its enrolment brought, under a standing approval
 }
 
 // What the people of a run hand on, and for how long at a time.
@@ -153,35 +169,46 @@ const (
 )
 
 // agents prepares clients that ask for agent certificates, each with a delegation authorization signed for it alone.
-func (t *target) agents(ctx context.Context, p Population, clients int) (scenario, error) {
-	people := make([]*person, p.People)
-	run := label()
-	err := side(setUp, p.People, func(i int) (err error) {
-		people[i], err = t.newPerson(ctx, run+"-"+strconv.Itoa(i), share(p.Tokens, p.People, i))
-		return err
-	})
+func (t *target) agents(ctx context.Context, p Population) (scenario, error) {
+	all, err := t.actors(ctx, p, false)
 	if err != nil {
 		return scenario{}, err
 	}
-	all := make([]*actor, p.Agents)
-	err = side(setUp, p.Agents, func(i int) (err error) {
-		all[i], err = t.newActor(ctx, i, people[i%len(people)])
-		return err
-	})
-	if err != nil {
-		return scenario{}, err
-	}
-	turns := make([]int, clients)
-	verifier := agentcert.NewVerifier([]*x509.Certificate{t.root}, agentcert.Policy{})
+	verifier := t.verifier()
 	return scenario{
-		path: "/api/v1/agent-certificates",
-		next: func(client int) (job, error) {
-			turn := client + turns[client]*clients
-			turns[client]++
+		path: "/api/v1/agent-certificates", issuer: "agents", people: peopleOf(all),
+		next: func(turn int) (job, error) {
 			return all[turn%len(all)].order(turn / len(all))
 		},
 		verify: func(leaf *x509.Certificate, got api.Issued) error { return verifyAgent(ctx, verifier, leaf, got) },
 	}, nil
+}
+
+// actors makes people and their agents. Under a standing approval each agent has a first certificate.
+func (t *target) actors(ctx context.Context, p Population, standing bool) ([]*actor, error) {
+	people := make([]*person, p.People)
+	run := label()
+	err := side(setUp, p.People, func(i int) (err error) {
+		people[i], err = t.newPerson(ctx, run+"-"+strconv.Itoa(i), share(p.Tokens, p.People, i), standing)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*actor, p.Agents)
+	return all, side(setUp, p.Agents, func(i int) (err error) {
+		all[i], err = t.newActor(ctx, i, people[i%len(people)])
+		return err
+	})
+}
+
+func peopleOf(all []*actor) []string {
+	var ids []string
+	for _, a := range all {
+		ids = append(ids, a.person.id)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 func verifyAgent(ctx context.Context, v *agentcert.Verifier, leaf *x509.Certificate, got api.Issued) error {
@@ -197,7 +224,7 @@ func verifyAgent(ctx context.Context, v *agentcert.Verifier, leaf *x509.Certific
 	return err
 }
 
-func (t *target) newPerson(ctx context.Context, name string, tokens int) (*person, error) {
+func (t *target) newPerson(ctx context.Context, name string, tokens int, standing bool) (*person, error) {
 	allowed, err := capability.Parse(benchAllowed)
 	if err != nil {
 		return nil, err
@@ -230,7 +257,7 @@ func (t *target) newPerson(ctx context.Context, name string, tokens int) (*perso
 	}
 	var approved api.Delegation
 	err = t.call(ctx, "/api/v1/delegations", api.NewDelegation{
-		Principal: p.id, Name: name, Capabilities: []string{benchAllowed}, Until: time.Now().Add(30 * 24 * time.Hour), LifetimeSec: int(benchLifetime / time.Second), MaxAgents: benchAgentsMax,
+		Principal: p.id, Name: name, Capabilities: []string{benchAllowed}, Standing: standing, Until: time.Now().Add(30 * 24 * time.Hour), LifetimeSec: int(benchLifetime / time.Second), MaxAgents: benchAgentsMax,
 	}, &approved)
 	p.works = approved.ID
 	return p, err
@@ -249,7 +276,9 @@ func (t *target) newActor(ctx context.Context, number int, p *person) (*actor, e
 	if err := t.call(ctx, "/api/v1/agents/"+made.ID+"/invitations", api.InvitationRequest{Delegation: p.works}, &invitation); err != nil {
 		return nil, err
 	}
-	return &actor{subject: s, id: made.ID, person: p}, t.call(ctx, "/api/v1/enrol", api.Enrolment{Secret: invitation.Secret, Request: s.csr}, nil)
+	var enrolled api.Enrolled
+	err = t.call(ctx, "/api/v1/enrol", api.Enrolment{Secret: invitation.Secret, Request: s.csr}, &enrolled)
+	return &actor{bearer: bearer{subject: s}, id: made.ID, person: p, first: enrolled.Certificate}, err
 }
 
 // order signs a fresh delegation authorization and makes the request that hands it in.
@@ -270,6 +299,7 @@ func (a *actor) order(turn int) (job, error) {
 	body, err := json.Marshal(api.AgentIssueRequest{Request: a.csr, Identity: der})
 	return job{
 		token: a.person.tokens[turn%len(a.person.tokens)], body: body, actor: a,
+		again:  func() (job, error) { return a.order(turn) },
 		expect: expectation{spki: a.spki, lifetime: benchLifetime, identity: der},
 	}, err
 }

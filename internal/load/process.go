@@ -147,8 +147,13 @@ type server struct {
 	*child
 	program  Program
 	data     string
-	address  string // host:port of the HTTPS listener
+	address  string // host:port of the HTTPS listener; the others likewise
+	mtls     string
+	public   string
+	private  string
 	settings []string
+	storeURL string // with its own database; empty: SQLite in data
+	around   surroundings
 	drop     func() // removes its database
 }
 
@@ -159,15 +164,18 @@ const startTimeout = 60 * time.Second
 func newServer(ctx context.Context, p Program, dir, storeURL string, settings []string) (*server, error) {
 	s := &server{program: p, data: filepath.Join(dir, "data")}
 	var err error
-	if s.address, err = freeAddress(); err != nil {
-		return nil, err
+	for _, address := range []*string{&s.address, &s.mtls, &s.public, &s.private} {
+		if *address, err = freeAddress(); err != nil {
+			return nil, err
+		}
 	}
 	if storeURL, s.drop, err = newDatabase(ctx, storeURL); err != nil {
 		return nil, err
 	}
-	s.settings = append([]string{"listen.https=" + s.address, "listen.mtls=", "listen.loopback="}, settings...)
+	s.settings = append([]string{"listen.https=" + s.address, "listen.mtls=" + s.mtls, "listen.public=" + s.public, "listen.private=" + s.private, "listen.loopback="}, settings...)
 	if storeURL != "" {
 		s.settings = append(s.settings, "store.url="+storeURL)
+		s.storeURL = storeURL
 	}
 	if err := s.init(ctx); err != nil {
 		s.drop()
@@ -204,6 +212,7 @@ func (s *server) remove(ctx context.Context) {
 	if s.child != nil {
 		s.stop(ctx)
 	}
+	s.around.close()
 	s.drop()
 }
 
@@ -213,6 +222,15 @@ func (s *server) arguments(command string) []string {
 		args = append(args, "--set", setting)
 	}
 	return args
+}
+
+// hinder makes the surroundings of the server bad, as its run wants. It comes before start.
+func (s *server) hinder(ctx context.Context, c IssueConfig) (err error) {
+	url := s.storeURL
+	if s.around, url, err = newSurroundings(ctx, c, s.storeURL); err == nil && url != s.storeURL {
+		s.settings = append(s.settings, "store.url="+url) // the last one counts
+	}
+	return err
 }
 
 // freeAddress finds a port that nobody listens on right now.
@@ -235,6 +253,9 @@ func (s *server) start(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	defer log.Close()
+	if err := s.around.wrap(cmd, s.program); err != nil {
+		return 0, err
+	}
 	began := time.Now()
 	if s.child, err = start(cmd, log); err != nil {
 		return 0, err

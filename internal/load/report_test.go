@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"chancery/api"
+	"chancery/internal/load/drive"
 	"chancery/internal/load/observe"
 )
 
@@ -22,13 +24,25 @@ func sampleMachine() observe.Machine {
 }
 
 func sampleReport() Report {
-	r := Report{
-		Scenario: Agent, Protocol: "HTTP/1.1 over TLS, kept alive", Database: "sqlite", Durability: []api.HealthSetting{{Name: "synchronous", Value: "full", Safe: true}},
-		Clients: 64, Population: Population{People: 16, Agents: 64, Tokens: 64}, WarmupSec: 3, DurationSec: 20, Requests: 90000,
+	phase := PhaseReport{
+		Phase: Phase{Mode: Closed, Connections: 64, For: 20 * time.Second, Warmup: 3 * time.Second}, Offered: 90003, Answered: 90000,
 		Rate: rateOf([]float64{4400, 4500, 4600, 4550, 4450}), Latency: Latency{Mean: 14, P50: 13, P90: 19, P95: 21, P99: 27, P999: 40, Max: 55.5},
-		Refused: 3, Errors: map[string]int{"no answer": 1, "403 da_stale": 2}, Answered: 101234, Verified: 1013, Machine: sampleMachine(),
-		Lookup: Lookup{LookedUp: 101234, Lost: 1, OCSPAsked: 1013, FirstWrong: "no certificate 01ab"}, DiskBytes: 1500,
+		Refused: 3, Errors: map[string]int{"no answer: timeout": 1}, Refusal: &Latency{Mean: 1, P50: 1, P90: 1, P95: 1, P99: 2, P999: 2, Max: 2},
+		Curve:  []Quantile{{Share: 0, Millis: 2}, {Share: 0.5, Millis: 13}, {Share: 0.99, Millis: 27}, {Share: 1, Millis: 55.5}},
 		Server: &observe.Usage{CPUSeconds: 20, Cores: 1, PerRequest: 222, RSS: 100 << 20, PeakRSS: 120 << 20}, Client: observe.Usage{CPUSeconds: 15, Cores: 0.75, PerRequest: 167},
+	}
+	phase.Times = phase.times()
+	r := Report{
+		Preset: "t0", Purpose: "To see what a report looks like.", Expectation: "It says everything.", At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Criteria: []Criterion{atMost("p99", 27, 30), shareOf("half", 40, 100, 0.5)},
+		Scenario: Agent, Protocol: "HTTP/1.1 over TLS, kept alive", Database: "sqlite", Durability: []api.HealthSetting{{Name: "synchronous", Value: "full", Safe: true}},
+		Population: Population{People: 16, Agents: 64, Tokens: 64}, Phases: []PhaseReport{phase},
+		Seconds: []Second{
+			{At: 0, Second: drive.Second{Offered: 4501, Answered: 4500, P50: 13, P90: 19, P99: 27, Max: 40}, Server: 1, Client: 0.75, Busy: 1.9, Resident: 100 << 20, Disk: 7 << 20, Batch: 31, Waits: map[string]int{"IO:WALSync": 1}},
+			{At: 1, Second: drive.Second{Offered: 4402, Answered: 4400, Refused: 3, Failed: 1, P50: 13, P90: 19, P99: 28, Max: 55.5}, Server: 1, Client: 0.75, Busy: 1.9, Resident: 101 << 20, Disk: 14 << 20, Batch: 33, Waits: map[string]int{"Client:ClientRead": 3}},
+		},
+		Refused: 3, Errors: map[string]int{"no answer: timeout": 1, "403 da_stale": 2}, Answered: 101234, Verified: 1013, Machine: sampleMachine(),
+		Lookup: Lookup{LookedUp: 101234, Lost: 1, OCSPAsked: 1013, FirstWrong: "no certificate 01ab"}, DiskBytes: 1500, Figures: []Figure{{Name: "figure", Value: "one more"}},
 	}
 	r.Marks = r.Machine.Marks()
 	return r

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -22,24 +23,31 @@ import (
 	"chancery/api"
 	"chancery/client"
 	"chancery/internal/base/id"
+	"chancery/internal/load/drive"
 )
 
 // A Remote is a server that runs already.
 type Remote struct {
-	URL   string         // of its HTTPS listener
-	Admin *client.Client // may make accounts, principals, agents and tokens
-	PID   int            // of the server's process, if it runs here; 0 leaves its CPU and memory out
+	URL     string         // of its HTTPS listener
+	MTLS    string         // host:port of its mTLS listener, for renewals
+	Public  string         // host:port of its listener for CRLs and OCSP
+	Metrics string         // where it serves its metrics; empty: nowhere
+	Admin   *client.Client // may make accounts, principals, agents and tokens
+	PID     int            // of the server's process, if it runs here; 0 leaves its CPU and memory out
 }
 
 // A target is a server with what its clients need to ask it and to judge its answers.
 type target struct {
-	address string
-	tls     *tls.Config
-	admin   *client.Client
-	pid     int
-	root    *x509.Certificate
-	reader  string // token that may look certificates up
-	issuers map[string]*x509.Certificate
+	address  string
+	tls      *tls.Config
+	mtls     string // host:port, for renewals
+	public   string // host:port, plain HTTP for CRLs and OCSP
+	admin    *client.Client
+	pid      int
+	root     *x509.Certificate
+	reader   string // token that may look certificates up
+	readerID string // the account that it belongs to
+	issuers  map[string]*x509.Certificate
 }
 
 // ocspPath is where relying parties ask, as it stands in certificates.
@@ -50,7 +58,7 @@ func newTarget(ctx context.Context, r Remote) (*target, error) {
 	if err != nil || u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("server address %q: want a form such as https://localhost:8443", r.URL)
 	}
-	t := &target{address: u.Host, admin: r.Admin, pid: r.PID, issuers: map[string]*x509.Certificate{}}
+	t := &target{address: u.Host, mtls: r.MTLS, public: r.Public, admin: r.Admin, pid: r.PID, issuers: map[string]*x509.Certificate{}}
 	if u.Port() == "" {
 		t.address = net.JoinHostPort(u.Hostname(), "443")
 	}
@@ -109,8 +117,8 @@ func (t *target) lookUp(ctx context.Context, all []issued, issuer string, ocspEv
 	var group sync.WaitGroup
 	for range lookers {
 		group.Go(func() {
-			c := &connection{address: t.address, tls: t.tls}
-			defer c.close()
+			c := &drive.Connection{Address: t.address, TLS: t.tls}
+			defer c.Close()
 			for i := range next {
 				v, why := t.find(ctx, c, all[i])
 				asked := ocspEvery > 0 && i%ocspEvery == 0
@@ -181,18 +189,18 @@ func statusText(status int) string {
 	return "unknown"
 }
 
-func (t *target) find(ctx context.Context, c *connection, i issued) (verdict, string) {
-	a, err := persist(ctx, c, question{method: http.MethodGet, path: "/api/v1/certificates/" + i.serial, token: t.reader})
+func (t *target) find(ctx context.Context, c *drive.Connection, i issued) (verdict, string) {
+	a, err := c.Persist(ctx, drive.Question{Method: http.MethodGet, Path: "/api/v1/certificates/" + i.serial, Token: t.reader})
 	switch {
 	case err != nil:
 		return unknown, err.Error()
-	case a.status == http.StatusNotFound:
+	case a.Status == http.StatusNotFound:
 		return lost, "no certificate " + i.serial
-	case a.status != http.StatusOK:
-		return unknown, refusal(a)
+	case a.Status != http.StatusOK:
+		return unknown, a.Refusal()
 	}
 	var found api.Certificate
-	if err := json.Unmarshal(a.body, &found); err != nil {
+	if err := json.Unmarshal(a.Body, &found); err != nil {
 		return unknown, err.Error()
 	}
 	block, _ := pem.Decode([]byte(found.PEM))
@@ -203,7 +211,7 @@ func (t *target) find(ctx context.Context, c *connection, i issued) (verdict, st
 }
 
 // status asks OCSP about a serial; the answer's signature is verified.
-func (t *target) status(ctx context.Context, c *connection, serial, issuer string) (int, error) {
+func (t *target) status(ctx context.Context, c *drive.Connection, serial, issuer string) (int, error) {
 	raw, err := id.ParseSerial(serial)
 	if err != nil {
 		return ocsp.Unknown, err
@@ -213,37 +221,18 @@ func (t *target) status(ctx context.Context, c *connection, serial, issuer strin
 	if err != nil {
 		return ocsp.Unknown, err
 	}
-	a, err := persist(ctx, c, question{method: http.MethodPost, path: ocspPath, contentType: "application/ocsp-request", body: body})
+	a, err := c.Persist(ctx, drive.Question{Method: http.MethodPost, Path: ocspPath, ContentType: "application/ocsp-request", Body: body})
 	if err != nil {
 		return ocsp.Unknown, err
 	}
-	if a.status != http.StatusOK {
-		return ocsp.Unknown, fmt.Errorf("%s", refusal(a))
+	if a.Status != http.StatusOK {
+		return ocsp.Unknown, errors.New(a.Refusal())
 	}
-	got, err := ocsp.ParseResponse(a.body, about)
+	got, err := ocsp.ParseResponse(a.Body, about)
 	if err != nil {
 		return ocsp.Unknown, err
 	}
 	return got.Status, nil
-}
-
-// persist asks until there is an answer that is not a request for patience; three connections may break meanwhile.
-func persist(ctx context.Context, c *connection, q question) (a answer, err error) {
-	for broken := 0; broken < 3 && ctx.Err() == nil; {
-		if a, err = c.ask(ctx, q); err != nil {
-			broken++
-			pause(ctx, 20*time.Millisecond)
-			continue
-		}
-		if a.status != http.StatusServiceUnavailable && a.status != http.StatusTooManyRequests {
-			return a, nil
-		}
-		pause(ctx, max(a.retryAfter, 50*time.Millisecond))
-	}
-	if err == nil {
-		err = ctx.Err()
-	}
-	return a, err
 }
 
 // label makes names that no earlier run has used.

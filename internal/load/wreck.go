@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/crypto/ocsp"
 
 	"chancery/api"
+	"chancery/internal/load/drive"
 )
 
 // A wreck is a server that is killed, with all that is known of it.
@@ -24,6 +26,7 @@ type wreck struct {
 	thief   subject // whose key used evidence is tried with
 	all     []issued
 	revoked map[string]bool
+	deleted []api.Token // deleted, and the deletion was answered
 }
 
 func newWreck(ctx context.Context, c CrashConfig, s *server) (*wreck, error) {
@@ -38,7 +41,7 @@ func newWreck(ctx context.Context, c CrashConfig, s *server) (*wreck, error) {
 	if err := w.target.admitReader(ctx); err != nil {
 		return nil, err
 	}
-	if w.load, err = w.target.agents(ctx, c.Population, c.Clients); err != nil {
+	if w.load, err = w.target.agents(ctx, c.Population); err != nil {
 		return nil, err
 	}
 	w.thief, err = newSubject(0)
@@ -53,17 +56,23 @@ type diary struct {
 	broken   []job // sent, or about to be, and no answer came
 	revoked  []string
 	doubtful string // its revocation was asked for and not answered: both are right
+	deleted  []api.Token
 }
 
-func (d *diary) observe(j job, got *issued, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch {
-	case err != nil:
-		d.broken = append(d.broken, j)
-	case got != nil:
-		d.answered, d.jobs = append(d.answered, *got), append(d.jobs, j)
+// watched makes the request of a job whose fate stands in the diary.
+func (d *diary) watched(b *book, j job) drive.Job {
+	j.accepted = func(cert *x509.Certificate, got api.Issued) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.answered, d.jobs = append(d.answered, remember(got, cert)), append(d.jobs, j)
 	}
+	asked := b.job(j)
+	asked.Unanswered = func(error) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.broken = append(d.broken, j)
+	}
+	return asked
 }
 
 // some gives an answered certificate that nobody has revoked yet.
@@ -95,6 +104,7 @@ func (w *wreck) round(ctx context.Context, r *CrashReport) (time.Duration, error
 	for _, serial := range d.revoked {
 		w.revoked[serial] = true
 	}
+	w.deleted = append(w.deleted, d.deleted...)
 	w.compare(ctx, r, d)
 	return took, nil
 }
@@ -103,17 +113,27 @@ func (w *wreck) endUnderLoad(ctx context.Context, r *CrashReport) *diary {
 	d := &diary{}
 	under, calm := context.WithCancel(ctx)
 	defer calm()
-	busy := w.load
-	busy.observe = d.observe
-	l := &loop{address: w.target.address, tls: w.target.tls, clients: w.config.Clients, duration: w.config.Longest + time.Minute, scenario: busy}
+	b := &book{scenario: w.load}
+	load := drive.Load{
+		Address: w.target.address, TLS: w.target.tls, Connections: w.config.Clients, Stages: []drive.Stage{{For: w.config.Longest + time.Minute}},
+		Next: func(turn int) (drive.Job, error) {
+			j, err := w.load.next(turn)
+			return d.watched(b, j), err
+		},
+	}
 	var group sync.WaitGroup
-	group.Go(func() { l.run(under) })
+	var counted *drive.Tally
+	group.Go(func() { counted = load.Run(under) })
 	group.Go(func() { w.revoke(under, d) })
+	group.Go(func() { w.delete(under, d) })
 	shortest := min(100*time.Millisecond, w.config.Longest)
-	pause(ctx, shortest+rand.N(w.config.Longest-shortest+1))
+	drive.Pause(ctx, shortest+rand.N(w.config.Longest-shortest+1))
 	w.end(ctx, r)
 	calm()
 	group.Wait()
+	if r.Wrong += counted.Wrongs; counted.Wrongs > 0 {
+		r.first(counted.Wrong[0])
+	}
 	return d
 }
 
@@ -136,7 +156,7 @@ func (w *wreck) revoke(ctx context.Context, d *diary) {
 	for ctx.Err() == nil {
 		serial, ok := d.some()
 		if !ok {
-			pause(ctx, 5*time.Millisecond)
+			drive.Pause(ctx, 5*time.Millisecond)
 			continue
 		}
 		err := w.target.admin.Call(ctx, http.MethodPost, "/api/v1/certificates/"+serial+"/revoke", api.RevokeRequest{Reason: "superseded"}, nil)
@@ -150,9 +170,36 @@ func (w *wreck) revoke(ctx context.Context, d *diary) {
 	}
 }
 
+// delete makes tokens and deletes them, through the admin socket, until the server is gone.
+func (w *wreck) delete(ctx context.Context, d *diary) {
+	for ctx.Err() == nil {
+		var made api.Token
+		if w.target.call(ctx, "/api/v1/tokens", api.NewToken{Account: w.target.readerID, Note: "to be deleted"}, &made) != nil {
+			return
+		}
+		if w.target.admin.Call(ctx, http.MethodDelete, "/api/v1/tokens/"+made.ID, nil, nil) != nil {
+			return
+		}
+		d.mu.Lock()
+		d.deleted = append(d.deleted, made)
+		d.mu.Unlock()
+	}
+}
+
+// silenced checks that deleted tokens open nothing.
+func (w *wreck) silenced(ctx context.Context, c *drive.Connection, r *CrashReport, deleted []api.Token) {
+	for _, token := range deleted {
+		a, err := c.Persist(ctx, drive.Question{Method: http.MethodGet, Path: "/api/v1/whoami", Token: token.Secret})
+		if (err != nil || a.Status != http.StatusUnauthorized) && ctx.Err() == nil {
+			r.TokensRevived++
+			r.first(fmt.Sprintf("token %s was deleted, and its bearer is answered %s (%v)", token.ID, a.Refusal(), err))
+		}
+	}
+}
+
 func (w *wreck) compare(ctx context.Context, r *CrashReport, d *diary) {
-	c := &connection{address: w.target.address, tls: w.target.tls}
-	defer c.close()
+	c := &drive.Connection{Address: w.target.address, TLS: w.target.tls}
+	defer c.Close()
 	w.retry(ctx, c, r, d) // these two first: evidence is fresh for half a minute only
 	w.steal(ctx, c, r, d)
 	var alive, dead, doubtful []issued
@@ -168,6 +215,8 @@ func (w *wreck) compare(ctx context.Context, r *CrashReport, d *diary) {
 	}
 	r.Answered += len(d.answered)
 	r.Revoked += len(dead)
+	r.TokensDeleted += len(d.deleted)
+	w.silenced(ctx, c, r, d.deleted)
 	r.note(w.target.lookUp(ctx, alive, "agents", 1))
 	r.note(w.target.lookUp(ctx, slices.Concat(dead, doubtful), "agents", 0))
 	for _, i := range dead {
@@ -177,7 +226,7 @@ func (w *wreck) compare(ctx context.Context, r *CrashReport, d *diary) {
 }
 
 // stands checks that a revocation stands.
-func (w *wreck) stands(ctx context.Context, c *connection, r *CrashReport, serial string) {
+func (w *wreck) stands(ctx context.Context, c *drive.Connection, r *CrashReport, serial string) {
 	status, err := w.target.status(ctx, c, serial, "agents")
 	if (err != nil || status != ocsp.Revoked) && ctx.Err() == nil {
 		r.RevocationsLost++
@@ -188,21 +237,22 @@ func (w *wreck) stands(ctx context.Context, c *connection, r *CrashReport, seria
 // again looks once more at what all rounds left.
 func (w *wreck) again(ctx context.Context, r *CrashReport) {
 	r.note(w.target.lookUp(ctx, w.all, "agents", 0))
-	c := &connection{address: w.target.address, tls: w.target.tls}
-	defer c.close()
+	c := &drive.Connection{Address: w.target.address, TLS: w.target.tls}
+	defer c.Close()
 	for serial := range w.revoked {
 		w.stands(ctx, c, r, serial)
 	}
+	w.silenced(ctx, c, r, w.deleted)
 }
 
 // retry sends what got no answer again, as a client would: the same evidence and key give the same certificate.
-func (w *wreck) retry(ctx context.Context, c *connection, r *CrashReport, d *diary) {
+func (w *wreck) retry(ctx context.Context, c *drive.Connection, r *CrashReport, d *diary) {
 	for _, j := range d.broken {
-		a, err := persist(ctx, c, question{method: http.MethodPost, path: w.load.path, token: j.token, contentType: "application/json", body: j.body})
-		if err != nil || a.status >= http.StatusBadRequest {
+		a, err := c.Persist(ctx, drive.Question{Method: http.MethodPost, Path: w.load.path, Token: j.token, ContentType: "application/json", Body: j.body})
+		if err != nil || a.Status >= http.StatusBadRequest {
 			continue
 		}
-		got, cert, err := j.expect.examine(a.body, nil)
+		got, cert, err := j.expect.examine(a.Body, nil)
 		if err != nil {
 			r.Lost++
 			r.first("sent again: " + err.Error())
@@ -218,21 +268,21 @@ func (w *wreck) retry(ctx context.Context, c *connection, r *CrashReport, d *dia
 // thefts is how much used evidence is tried for another key in each round.
 const thefts = 50
 
-func (w *wreck) steal(ctx context.Context, c *connection, r *CrashReport, d *diary) {
+func (w *wreck) steal(ctx context.Context, c *drive.Connection, r *CrashReport, d *diary) {
 	for i := range min(thefts, len(d.jobs)) {
 		j := d.jobs[len(d.jobs)-1-i] // the youngest are fresh enough to be judged by their nonce
 		body, err := j.reuse(w.thief)
 		if err != nil {
 			continue
 		}
-		a, err := persist(ctx, c, question{method: http.MethodPost, path: w.load.path, token: j.token, contentType: "application/json", body: body})
-		if err != nil || strings.HasSuffix(refusal(a), " da_stale") {
+		a, err := c.Persist(ctx, drive.Question{Method: http.MethodPost, Path: w.load.path, Token: j.token, ContentType: "application/json", Body: body})
+		if err != nil || strings.HasSuffix(a.Refusal(), " da_stale") {
 			continue
 		}
 		r.NoncesTried++
-		if a.status != http.StatusConflict {
+		if a.Status != http.StatusConflict {
 			r.NoncesReused++
-			r.first(fmt.Sprintf("used evidence with another key: %s, not 409", refusal(a)))
+			r.first(fmt.Sprintf("used evidence with another key: %s, not 409", a.Refusal()))
 		}
 	}
 }

@@ -12,9 +12,10 @@ import (
 
 	"chancery/api"
 	"chancery/internal/load/bare"
+	"chancery/internal/load/drive"
 )
 
-// serve starts a TLS server with an authority of its own and gives a loop against it.
+// serve starts a TLS server with an authority of its own.
 func serve(t *testing.T, h http.Handler) (address string, root *x509.Certificate) {
 	t.Helper()
 	key, root, err := bare.NewAuthority()
@@ -30,10 +31,10 @@ func serve(t *testing.T, h http.Handler) (address string, root *x509.Certificate
 	return strings.TrimPrefix(s.URL, "https://"), root
 }
 
-func (s *standIn) loop(t *testing.T, h http.Handler) *loop {
+func (s *standIn) heat(t *testing.T, h http.Handler) heat {
 	t.Helper()
 	address, root := serve(t, h)
-	return &loop{
+	return heat{
 		address: address, tls: trusting(root), clients: 2, duration: 200 * time.Millisecond,
 		scenario: scenario{
 			path: bare.Bearer,
@@ -45,10 +46,10 @@ func (s *standIn) loop(t *testing.T, h http.Handler) *loop {
 	}
 }
 
-func TestLoopCountsAnswersAndObeysRefusals(t *testing.T) {
+func TestHeatCountsAnswersAndObeysRefusals(t *testing.T) {
 	s := newStandIn(t)
 	var asked atomic.Int64
-	counted := s.loop(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	counted := s.heat(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if asked.Add(1) <= 2 {
 			w.Header().Set("Retry-After", "0")
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -59,12 +60,12 @@ func TestLoopCountsAnswersAndObeysRefusals(t *testing.T) {
 	if err := counted.sound(); err != nil {
 		t.Error(err)
 	}
-	if counted.refused != 2 || len(counted.answered) == 0 || counted.latency.TotalCount() == 0 || counted.verified == 0 {
-		t.Errorf("refused %d, want 2; answered %d, timed %d, verified %d, want some of each", counted.refused, len(counted.answered), counted.latency.TotalCount(), counted.verified)
+	if counted.Refused != 2 || len(counted.answered) == 0 || counted.requests() == 0 || counted.verified == 0 {
+		t.Errorf("refused %d, want 2; answered %d, timed %d, verified %d, want some of each", counted.Refused, len(counted.answered), counted.requests(), counted.verified)
 	}
 }
 
-func TestLoopNoticesWhatIsWrong(t *testing.T) {
+func TestHeatNoticesWhatIsWrong(t *testing.T) {
 	s := newStandIn(t)
 	stale := s.ask(bare.Bearer, s.hello.Tokens[0], s.order.body).Body.Bytes()
 	for what, h := range map[string]http.HandlerFunc{
@@ -73,19 +74,19 @@ func TestLoopNoticesWhatIsWrong(t *testing.T) {
 		"errors":                         func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) },
 		"a hung-up connection":           func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
-		if err := s.loop(t, h).run(t.Context()).sound(); err == nil {
+		if err := s.heat(t, h).run(t.Context()).sound(); err == nil {
 			t.Errorf("%s went unnoticed", what)
 		}
 	}
 }
 
-// TestLoopEndsAtOnce interrupts clients whose server never answers.
-func TestLoopEndsAtOnce(t *testing.T) {
+// TestHeatEndsAtOnce interrupts clients whose server never answers.
+func TestHeatEndsAtOnce(t *testing.T) {
 	s := newStandIn(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	arrived, release := make(chan struct{}, 16), make(chan struct{})
 	defer close(release)
-	l := s.loop(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	l := s.heat(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		arrived <- struct{}{}
 		<-release
 	}))
@@ -94,8 +95,8 @@ func TestLoopEndsAtOnce(t *testing.T) {
 		<-arrived
 		cancel()
 	}()
-	if counted := l.run(ctx); len(counted.errors) > 0 {
-		t.Errorf("the interruption was counted as %v", counted.errors)
+	if counted := l.run(ctx); len(counted.Errors) > 0 {
+		t.Errorf("the interruption was counted as %v", counted.Errors)
 	}
 }
 
@@ -122,22 +123,12 @@ func TestLookUpNoticesWhatIsLost(t *testing.T) {
 	}
 }
 
-func TestSamplesOfAWindow(t *testing.T) {
-	from := time.Now()
-	w := window{from: from, until: from.Add(10 * time.Second)}
-	for after, want := range map[time.Duration]int{-1: -1, 0: 0, 1999 * time.Millisecond: 0, 2 * time.Second: 1, 9999 * time.Millisecond: 4, 10 * time.Second: -1} {
-		if got := w.sample(from.Add(after)); got != want {
-			t.Errorf("sample after %s: %d, want %d", after, got, want)
-		}
-	}
-}
-
 func TestLatency(t *testing.T) {
-	tally := newTally(window{})
-	for ms := int64(1); ms <= 1000; ms++ {
-		tally.latency.RecordValue(ms * 1000)
+	h := drive.NewHistogram()
+	for ms := range 1000 {
+		drive.Record(h, time.Duration(ms+1)*time.Millisecond)
 	}
-	got := latencyOf(tally.latency)
+	got := latencyOf(h)
 	for what, pair := range map[string][2]float64{"p50": {got.P50, 500}, "p99": {got.P99, 990}, "max": {got.Max, 1000}} {
 		if off := pair[0]/pair[1] - 1; off < -0.002 || off > 0.002 {
 			t.Errorf("%s is %v, want %v", what, pair[0], pair[1])

@@ -1,0 +1,189 @@
+package drive
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"chancery/api"
+)
+
+// A Connection is one client: HTTP/1.1 over one TLS connection that is kept alive, and dialled again where the server
+// closed it. It does as little as it can, since client and server share the machine. One goroutine uses it.
+type Connection struct {
+	Address string      // host:port
+	TLS     *tls.Config // nil: plain HTTP
+
+	conn    net.Conn
+	resumed bool
+	forget  func() bool // of the context that cuts the connection
+	reader  *bufio.Reader
+	head    []byte
+	body    bytes.Buffer
+}
+
+const (
+	requestTimeout = 30 * time.Second
+	answerBytesMax = 16 << 20
+)
+
+// A Question is one request.
+type Question struct {
+	Method, Path       string
+	Token, ContentType string // left out where empty
+	Body               []byte
+}
+
+// An Answer is what came back. Its body is overwritten by the next question.
+type Answer struct {
+	Status     int
+	RetryAfter time.Duration
+	Body       []byte
+	Took       time.Duration // from the first octet sent to the last one read, without dialling
+	Handshake  time.Duration // dialling, TCP and TLS; 0 where the connection was open already
+	Resumed    bool          // the handshake resumed a session
+}
+
+// Ask sends a question and reads the answer. An error means that nobody knows what became of it. The end of ctx cuts
+// the connection.
+func (c *Connection) Ask(ctx context.Context, q Question) (Answer, error) {
+	shaken, err := c.dial(ctx)
+	if err != nil {
+		return Answer{}, err
+	}
+	began := time.Now()
+	err = c.conn.SetDeadline(began.Add(requestTimeout))
+	if err = errors.Join(err, ctx.Err()); err != nil { // the deadline may have replaced the cut
+		c.Close()
+		return Answer{}, err
+	}
+	a, err := c.exchange(q)
+	if err != nil {
+		c.Close()
+		return Answer{}, err
+	}
+	a.Took, a.Handshake = time.Since(began), shaken
+	a.Resumed = shaken > 0 && c.resumed
+	return a, nil
+}
+
+// dial connects, unless it is connected, and gives the time that took.
+func (c *Connection) dial(ctx context.Context) (time.Duration, error) {
+	if c.conn != nil {
+		return 0, nil
+	}
+	began := time.Now()
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return 0, err
+	}
+	c.conn, c.reader = conn, bufio.NewReaderSize(conn, 8<<10)
+	c.forget = context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	return time.Since(began), nil
+}
+
+// dialTimeout bounds a handshake; a busy server is given time.
+const dialTimeout = 10 * time.Second
+
+func (c *Connection) connect(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	plain := &net.Dialer{}
+	if c.TLS == nil {
+		return plain.DialContext(ctx, "tcp", c.Address)
+	}
+	conn, err := (&tls.Dialer{NetDialer: plain, Config: c.TLS}).DialContext(ctx, "tcp", c.Address)
+	if err != nil {
+		return nil, err
+	}
+	c.resumed = conn.(*tls.Conn).ConnectionState().DidResume
+	return conn, nil
+}
+
+func (c *Connection) exchange(q Question) (Answer, error) {
+	c.head = fmt.Appendf(c.head[:0], "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n", q.Method, q.Path, c.Address, len(q.Body))
+	if q.ContentType != "" {
+		c.head = fmt.Appendf(c.head, "Content-Type: %s\r\n", q.ContentType)
+	}
+	if q.Token != "" {
+		c.head = fmt.Appendf(c.head, "Authorization: Bearer %s\r\n", q.Token)
+	}
+	c.head = append(append(c.head, "\r\n"...), q.Body...) // head and body leave in one TLS record
+	if _, err := c.conn.Write(c.head); err != nil {
+		return Answer{}, err
+	}
+	res, err := http.ReadResponse(c.reader, nil)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer res.Body.Close()
+	c.body.Reset()
+	if _, err := c.body.ReadFrom(io.LimitReader(res.Body, answerBytesMax)); err != nil {
+		return Answer{}, err
+	}
+	if res.Close {
+		c.Close()
+	}
+	a := Answer{Status: res.StatusCode, Body: c.body.Bytes()}
+	if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && seconds >= 0 {
+		a.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	return a, nil
+}
+
+// Close cuts the connection; the next question dials anew.
+func (c *Connection) Close() {
+	if c.conn == nil {
+		return
+	}
+	c.forget()
+	raw := c.conn
+	if secured, ok := raw.(*tls.Conn); ok {
+		raw = secured.NetConn()
+	}
+	_ = raw.Close() // without the farewell: it would wait for a peer that may be gone
+	c.conn = nil
+}
+
+// Busy says that the server refused for want of capacity and asks to come again.
+func (a Answer) Busy() bool {
+	return a.Status == http.StatusServiceUnavailable || a.Status == http.StatusTooManyRequests
+}
+
+// Refusal names an error that was answered: its status and, in a problem of RFC 9457, our code.
+func (a Answer) Refusal() string {
+	var p api.Problem
+	if json.Unmarshal(a.Body, &p) != nil || p.Code == "" {
+		return strconv.Itoa(a.Status)
+	}
+	return fmt.Sprintf("%d %s", a.Status, p.Code)
+}
+
+// Persist asks until there is an answer that is not a request for patience; three connections may break meanwhile.
+func (c *Connection) Persist(ctx context.Context, q Question) (a Answer, err error) {
+	for broken := 0; broken < 3 && ctx.Err() == nil; {
+		if a, err = c.Ask(ctx, q); err != nil {
+			broken++
+			Pause(ctx, 20*time.Millisecond)
+			continue
+		}
+		if !a.Busy() {
+			return a, nil
+		}
+		Pause(ctx, max(a.RetryAfter, 50*time.Millisecond))
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	return a, err
+}

@@ -1,0 +1,182 @@
+// Package drive sends requests to a server and times them.
+//
+// In a closed loop every connection sends its next request when it has its answer: the server is as busy as it can be,
+// and the rate is the result. In an open loop requests start when a plan says so, whether the server keeps up or not,
+// and latency counts from the moment at which a request was to start: a stall shows in every request that should have
+// started meanwhile, sent or not. The room knows nothing of what it asks; jobs judge their own answers.
+package drive
+
+import (
+	"context"
+	"crypto/tls"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A Job is one request, and what becomes of its answer.
+type Job struct {
+	Question
+	TLS *tls.Config // of a caller with a certificate of its own; nil: that of the load
+	// Judge is asked about every answer that is no error: nil, and it is right. The answer's body lives until it returns.
+	Judge func(Answer) error
+	// Unanswered is told that no answer came, so that nobody knows what became of the request; nil: nobody is told.
+	Unanswered func(error)
+	// Again makes the job anew when it was refused for want of capacity and what it carries may be stale; nil: the same is sent.
+	Again func() (Job, error)
+	// Do is work of the client's own in place of a request; nil: there is none.
+	Do func(context.Context) error
+}
+
+// A Stage is a part of a run that is counted by itself.
+type Stage struct {
+	Name      string
+	Rate      float64       // arrivals a second, for Poisson
+	For       time.Duration // how long
+	Uncounted bool          // a warm-up
+}
+
+// A Load says what is sent, by how many, and when.
+type Load struct {
+	Address     string // host:port
+	TLS         *tls.Config
+	Connections int // at once; in a closed loop, the clients
+	Stages      []Stage
+	Arrivals    Arrivals // when requests start; nil: a closed loop
+	// Next makes a request. In a closed loop with n connections, connection k has the turns k, k+n, k+2n and so on; else
+	// turns come from Arrivals. It is called concurrently.
+	Next       func(turn int) (Job, error)
+	Think      time.Duration              // in a closed loop, the pause after each answer, exponential with this mean
+	Fresh      bool                       // every request has a connection of its own
+	Obey       bool                       // who is refused for want of capacity comes again after Retry-After; a closed loop always does
+	Patience   time.Duration              // for what has arrived and is not answered when the last stage ends; default 5 s
+	Each       func(second int, s Second) // told of every second that has gone by; quick; nil: nobody is
+	Begin, End func()                     // called when the counted time begins and ends; nil: nothing to do
+}
+
+const defaultPatience = 5 * time.Second
+
+// Run sends until the last stage is over or ctx ends, and gives what was counted. It ends within a second of ctx.
+func (l Load) Run(ctx context.Context) *Tally {
+	if l.Patience == 0 {
+		l.Patience = defaultPatience
+	}
+	t := newTally(time.Now(), l.Stages)
+	t.each = l.Each
+	var clock sync.WaitGroup
+	lasting, over := context.WithCancel(ctx)
+	clock.Go(func() { l.watch(lasting, t) })
+	if l.Arrivals == nil {
+		l.closed(ctx, t)
+	} else {
+		l.open(ctx, t)
+	}
+	over()
+	clock.Wait()
+	t.finish()
+	return t
+}
+
+func (l *Load) watch(ctx context.Context, t *Tally) {
+	if Pause(ctx, time.Until(t.From)) && l.Begin != nil {
+		l.Begin()
+	}
+	Pause(ctx, time.Until(t.Until))
+	if l.End != nil {
+		l.End()
+	}
+}
+
+func (l *Load) closed(ctx context.Context, t *Tally) {
+	var clients sync.WaitGroup
+	for i := range l.Connections {
+		clients.Go(func() { l.client(ctx, i, t) })
+	}
+	clients.Wait()
+}
+
+func (l *Load) client(ctx context.Context, number int, t *Tally) {
+	c := l.connection()
+	defer c.Close()
+	for turn := number; ctx.Err() == nil && time.Now().Before(t.Until); turn += l.Connections {
+		j, err := l.Next(turn)
+		if err != nil {
+			t.fail(time.Now(), "client: "+err.Error())
+			return
+		}
+		a := arrival{turn: turn, intended: time.Now(), job: &j}
+		t.offer(a.intended)
+		for wait, f := l.see(ctx, c, &a, t); f == refused && time.Now().Add(wait).Before(t.Until); wait, f = l.see(ctx, c, &a, t) {
+			Pause(ctx, wait)
+			if ctx.Err() != nil {
+				return
+			}
+			a.intended = time.Now()
+		}
+		if l.Think > 0 {
+			Pause(ctx, time.Duration(rand.ExpFloat64()*float64(l.Think)))
+		}
+	}
+}
+
+func (l *Load) connection() *Connection { return &Connection{Address: l.Address, TLS: l.TLS} }
+
+// A fate is what became of a job.
+type fate uint8
+
+const (
+	settled fate = iota // answered or failed, and counted
+	refused             // for want of capacity
+	cut                 // the end of the run came before the answer
+)
+
+// see sends one job. Refused, it says when to come again.
+func (l *Load) see(ctx context.Context, c *Connection, a *arrival, t *Tally) (wait time.Duration, f fate) {
+	if a.job.TLS != nil && c.TLS != a.job.TLS {
+		c.Close()
+		c.TLS = a.job.TLS
+	}
+	sent := time.Now()
+	if a.job.Do != nil {
+		t.settle(a.intended, sent, a.job.Do(ctx), ctx)
+		return 0, settled
+	}
+	answer, err := c.Ask(ctx, a.job.Question)
+	if l.Fresh {
+		c.Close()
+	}
+	switch {
+	case err != nil:
+		if a.job.Unanswered != nil {
+			a.job.Unanswered(err)
+		}
+		if ctx.Err() != nil {
+			return 0, cut
+		}
+		t.fail(a.intended, "no answer: "+kind(err))
+		Pause(ctx, 20*time.Millisecond) // before dialling a server that may be down
+		return 0, settled
+	case answer.Busy():
+		t.refuse(a.intended, sent)
+		return max(answer.RetryAfter, 10*time.Millisecond), refused
+	case answer.Status >= http.StatusBadRequest:
+		t.fail(a.intended, answer.Refusal())
+		return 0, settled
+	}
+	t.shook(answer)
+	t.settle(a.intended, sent, a.job.Judge(answer), ctx)
+	return 0, settled
+}
+
+// Pause waits for d or until ctx ends, and reports whether it waited to the end.
+func Pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

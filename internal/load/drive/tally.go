@@ -1,0 +1,249 @@
+package drive
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Samples is how many parts each stage is cut into; the median of their rates is the stage's rate.
+const Samples = 5
+
+// LatencyMax is the longest latency that is told apart; longer ones count as this.
+const LatencyMax = 10 * time.Minute
+
+// A Tally is what was counted in a run. It is complete when Run returns.
+type Tally struct {
+	Began       time.Time
+	From, Until time.Time // of the counted time
+	Last        time.Time // when the last right answer came
+	Stages      []*StageTally
+	Seconds     []Second
+	Wrongs      int      // answers that their job judged wrong
+	Wrong       []string // the first few of them
+	Handshakes  int
+	Resumed     int                     // of these
+	Handshake   *hdrhistogram.Histogram // microseconds
+	Errors      map[string]int          // of the whole run, warm-ups included
+	Refused     int                     // likewise
+
+	each func(int, Second)
+
+	mu      sync.Mutex
+	running second
+}
+
+// A StageTally is what was counted of the requests that were to start in a stage. Uncounted stages have one, too.
+type StageTally struct {
+	Stage
+	From, Until time.Time
+	Offered     int                     // arrivals; in a closed loop, requests
+	Done        [Samples]int            // right answers, by when they came
+	Latency     *hdrhistogram.Histogram // of right answers, from the intended start, in microseconds
+	Service     *hdrhistogram.Histogram // the same from sending, dialling included
+	Refused     int                     // times that somebody was refused for want of capacity
+	Refusal     *hdrhistogram.Histogram // how long that took, from sending
+	Errors      map[string]int          // by kind
+}
+
+// A Second is what came back in one second of the run; latencies are milliseconds from the intended start.
+type Second struct {
+	Offered  int     `json:"offered"`
+	Answered int     `json:"answered"`
+	Refused  int     `json:"refused,omitempty"`
+	Failed   int     `json:"failed,omitempty"`
+	P50      float64 `json:"p50_ms"`
+	P90      float64 `json:"p90_ms"`
+	P99      float64 `json:"p99_ms"`
+	Max      float64 `json:"max_ms"`
+}
+
+// A second is the one that is being counted.
+type second struct {
+	number  int
+	latency *hdrhistogram.Histogram
+}
+
+// NewHistogram counts microseconds with three digits.
+func NewHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, LatencyMax.Microseconds(), 3) }
+
+// Record adds a duration to a histogram.
+func Record(h *hdrhistogram.Histogram, d time.Duration) {
+	_ = h.RecordValue(min(max(d, 0), LatencyMax).Microseconds()) // in range
+}
+
+func newTally(began time.Time, stages []Stage) *Tally {
+	t := &Tally{Began: began, Handshake: NewHistogram(), Errors: map[string]int{}, running: second{latency: hdrhistogram.New(1, LatencyMax.Microseconds(), 2)}}
+	at := began
+	for _, s := range stages {
+		st := &StageTally{Stage: s, From: at, Until: at.Add(s.For), Latency: NewHistogram(), Service: NewHistogram(), Refusal: NewHistogram(), Errors: map[string]int{}}
+		t.Stages = append(t.Stages, st)
+		at = st.Until
+		if !s.Uncounted && t.From.IsZero() {
+			t.From = st.From
+		}
+	}
+	t.Until = at
+	return t
+}
+
+// stage gives the stage that a moment belongs to; what comes after the last belongs to that.
+func (t *Tally) stage(at time.Time) *StageTally {
+	for _, s := range t.Stages {
+		if at.Before(s.Until) {
+			return s
+		}
+	}
+	return t.Stages[len(t.Stages)-1]
+}
+
+// second gives the running second, after it has closed those before.
+func (t *Tally) second(now time.Time) *Second {
+	for number := int(now.Sub(t.Began) / time.Second); t.running.number < number; t.running.number++ {
+		t.closeSecond()
+		if t.each != nil {
+			t.each(t.running.number+1, t.Seconds[t.running.number])
+		}
+	}
+	for len(t.Seconds) <= t.running.number {
+		t.Seconds = append(t.Seconds, Second{})
+	}
+	return &t.Seconds[t.running.number]
+}
+
+func (t *Tally) closeSecond() {
+	h := t.running.latency
+	for len(t.Seconds) <= t.running.number {
+		t.Seconds = append(t.Seconds, Second{})
+	}
+	s := &t.Seconds[t.running.number]
+	at := func(q float64) float64 { return float64(h.ValueAtQuantile(q)) / 1000 }
+	s.P50, s.P90, s.P99, s.Max = at(50), at(90), at(99), float64(h.Max())/1000
+	h.Reset()
+}
+
+func (t *Tally) finish() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.second(time.Now())
+	t.closeSecond()
+}
+
+// offer counts an arrival of an open loop.
+func (t *Tally) offer(intended time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.second(time.Now()).Offered++
+	t.stage(intended).Offered++
+}
+
+// settle counts an answer by what its job says of it.
+func (t *Tally) settle(intended, sent time.Time, wrong error, ctx context.Context) {
+	if wrong != nil && ctx.Err() != nil {
+		return // interrupted
+	}
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if wrong != nil {
+		t.Wrongs++
+		if len(t.Wrong) < 3 {
+			t.Wrong = append(t.Wrong, wrong.Error())
+		}
+		return
+	}
+	s := t.second(now)
+	s.Answered++
+	Record(t.running.latency, now.Sub(intended))
+	st := t.stage(intended)
+	if by := t.stage(now); now.Before(by.Until) {
+		by.Done[int(Samples*now.Sub(by.From)/by.For)]++
+	}
+	t.Last = now
+	Record(st.Latency, now.Sub(intended))
+	Record(st.Service, now.Sub(sent))
+}
+
+// refuse counts a refusal for want of capacity.
+func (t *Tally) refuse(intended, sent time.Time) {
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.second(now).Refused++
+	t.Refused++
+	s := t.stage(intended)
+	s.Refused++
+	Record(s.Refusal, now.Sub(sent))
+}
+
+// fail counts an error by its kind: there may be many.
+func (t *Tally) fail(intended time.Time, kind string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.second(time.Now()).Failed++
+	t.Errors[kind]++
+	t.stage(intended).Errors[kind]++
+}
+
+// unserved counts what was to start and got no connection, or was told to come again, until patience ended.
+func (t *Tally) unserved(intended []time.Time) {
+	for _, at := range intended {
+		t.fail(at, "not served before the end")
+	}
+}
+
+// shook counts the handshake that an answer needed, if it did.
+func (t *Tally) shook(a Answer) {
+	if a.Handshake == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Handshakes++
+	if a.Resumed {
+		t.Resumed++
+	}
+	Record(t.Handshake, a.Handshake)
+}
+
+// Rates gives the answers per second of each sample.
+func (s *StageTally) Rates() []float64 {
+	part := s.For.Seconds() / Samples
+	rates := make([]float64, Samples)
+	for i, n := range s.Done {
+		rates[i] = float64(n) / part
+	}
+	return rates
+}
+
+// Kinds lists errors, the most frequent first.
+func Kinds(errors map[string]int) []string {
+	return slices.SortedFunc(maps.Keys(errors), func(a, b string) int {
+		return cmp.Or(errors[b]-errors[a], strings.Compare(a, b))
+	})
+}
+
+// kind names what broke a connection, in few words.
+func kind(err error) string {
+	var network net.Error
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		return "timeout"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "connection closed"
+	}
+	return "broken"
+}

@@ -1,0 +1,236 @@
+package load
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"chancery/internal/load/drive"
+	"chancery/internal/load/observe"
+)
+
+// The ways in which clients come.
+const (
+	Closed = "closed" // each connection sends its next request when it has its answer
+	Paced  = "paced"  // the same after a pause of exponential length, Interval on average
+	Open   = "open"   // independent arrivals, Rate a second on average, whether the server keeps up or not
+	Steady = "steady" // each agent once each Interval, whether the server keeps up or not
+	Once   = "once"   // all agents at the same moment, each until it is served
+)
+
+// A Phase is a part of a run: who comes, how, and how long.
+type Phase struct {
+	Name        string        `json:"name,omitempty"`
+	Mode        string        `json:"mode"`
+	Connections int           `json:"connections"`      // at once; in a closed loop, the clients
+	Rate        float64       `json:"rate,omitempty"`   // arrivals a second, of Open
+	Share       float64       `json:"share,omitempty"`  // in place of Rate: that of what the run's first phase came to
+	Agents      int           `json:"agents,omitempty"` // of Steady and Once; default: the population's
+	Interval    time.Duration `json:"-"`                // of Steady and Paced
+	For         time.Duration `json:"-"`                // counted
+	Warmup      time.Duration `json:"-"`                // before it, not counted
+	Fresh       bool          `json:"new_connections,omitempty"`
+	Resume      bool          `json:"resume,omitempty"` // new connections resume their TLS sessions
+	Obey        bool          `json:"obey,omitempty"`   // who is refused for want of capacity comes again after Retry-After; else that is its answer
+	Slow        time.Duration `json:"-"`
+	Stall       time.Duration `json:"-"`                 // the database, or the disk below SQLite, stands still for so long, from a third of the phase on
+	Changes     float64       `json:"changes,omitempty"` // tokens and people changed a second meanwhile
+	Reader      bool          `json:"reader,omitempty"`  // a backup reads one snapshot meanwhile, again and again
+}
+
+// Modes lists the ways in which clients come.
+func Modes() []string { return []string{Closed, Paced, Open, Steady, Once} }
+
+// closedLoop is a run of one phase, as fast as the server can.
+func closedLoop(connections int, duration, warmup time.Duration) []Phase {
+	return []Phase{{Mode: Closed, Connections: connections, For: duration, Warmup: warmup}}
+}
+
+func (p Phase) withDefaults(population Population) Phase {
+	p.Mode, p.For = cmp.Or(p.Mode, Closed), cmp.Or(p.For, 20*time.Second)
+	p.Connections = cmp.Or(p.Connections, 64)
+	p.Agents, p.Interval = cmp.Or(p.Agents, population.Agents), cmp.Or(p.Interval, 10*time.Minute)
+	return p
+}
+
+// check refuses what makes no sense, before anything is started.
+func (p Phase) check() error {
+	switch p.Mode {
+	case Closed, Paced, Steady, Once:
+	case Open:
+		if p.Rate <= 0 && p.Share <= 0 {
+			return fmt.Errorf("mode %s needs a rate, such as --rate 833", p.Mode)
+		}
+	default:
+		return fmt.Errorf("mode %q: want one of %v", p.Mode, Modes())
+	}
+	if p.Connections < 1 || p.Connections > connectionsMax || p.For < 0 || p.Rate < 0 || p.Rate > rateMax || p.Changes < 0 {
+		return fmt.Errorf("connections are 1 to %d, a rate is at most %d a second, and nothing is negative", connectionsMax, rateMax)
+	}
+	return nil
+}
+
+const (
+	connectionsMax = 20_000
+	rateMax        = 1_000_000
+)
+
+// String says on one line how clients come.
+func (p Phase) String() string {
+	var text string
+	switch p.Mode {
+	case Closed:
+		text = fmt.Sprintf("closed loop, %d connections", p.Connections)
+	case Paced:
+		text = fmt.Sprintf("%d clients that pause %s on average after each answer", p.Connections, p.Interval)
+	case Open:
+		text = fmt.Sprintf("open loop, %s a second", thousands(p.Rate))
+	case Steady:
+		text = fmt.Sprintf("%s agents, each once in %s", thousands(float64(p.Agents)), p.Interval)
+	case Once:
+		text = fmt.Sprintf("%s agents at once, %d connections", thousands(float64(p.Agents)), p.Connections)
+	}
+	for _, extra := range []struct {
+		on   bool
+		text string
+	}{
+		{p.Fresh && !p.Resume, ", each request on a new connection"},
+		{p.Fresh && p.Resume, ", each request on a new connection that resumes its TLS session"},
+		{p.Slow > 0, fmt.Sprintf(", %s added to each sync", p.Slow)},
+		{p.Stall > 0, fmt.Sprintf(", the database standing still for %s", p.Stall)},
+		{p.Changes > 0, fmt.Sprintf(", %s tokens and people changed a second", thousands(p.Changes))},
+		{p.Reader, ", a backup reading meanwhile"},
+	} {
+		if extra.on {
+			text += extra.text
+		}
+	}
+	return text
+}
+
+func (p Phase) stages() []drive.Stage {
+	counted := drive.Stage{Name: p.Name, Rate: p.Rate, For: p.For}
+	if p.Warmup == 0 {
+		return []drive.Stage{counted}
+	}
+	return []drive.Stage{{Name: "warm-up", Rate: p.Rate, For: p.Warmup, Uncounted: true}, counted}
+}
+
+// A PhaseReport is what a phase came to. Latencies count from the moment at which a request was to start; in a closed
+// loop that is when it was sent.
+type PhaseReport struct {
+	Phase
+	Offered    int            `json:"offered"`  // arrivals; in a closed loop, requests
+	Answered   int            `json:"answered"` // of these, rightly
+	Rate       Rate           `json:"answers"`
+	Latency    Latency        `json:"latency"`
+	Service    Latency        `json:"service"` // from sending, dialling included
+	Refused    int            `json:"refused"`
+	Refusal    *Latency       `json:"refusal,omitempty"` // of refusals, from sending
+	Errors     map[string]int `json:"errors,omitempty"`
+	Handshakes int            `json:"handshakes,omitempty"`
+	Resumed    int            `json:"resumed,omitempty"`
+	Handshake  *Latency       `json:"handshake,omitempty"`
+	LastSec    float64        `json:"last_sec,omitempty"` // of Once: when the last was served
+	Curve      []Quantile     `json:"curve,omitempty"`    // of Latency
+	Server     *observe.Usage `json:"server,omitempty"`
+	Client     observe.Usage  `json:"client"`
+	From       float64        `json:"from_sec"` // since the run began
+	Times      times          `json:"times_sec"`
+}
+
+// times are the durations of a phase, in seconds.
+type times struct {
+	For      float64 `json:"counted"`
+	Warmup   float64 `json:"warmup,omitempty"`
+	Interval float64 `json:"interval,omitempty"`
+	Slow     float64 `json:"slow_disk,omitempty"`
+	Stall    float64 `json:"stall,omitempty"`
+}
+
+func (p Phase) times() times {
+	return times{For: p.For.Seconds(), Warmup: p.Warmup.Seconds(), Interval: p.Interval.Seconds(), Slow: p.Slow.Seconds(), Stall: p.Stall.Seconds()}
+}
+
+// timed gives a phase its durations back, after it was read.
+func (p *PhaseReport) timed() {
+	at := func(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+	p.For, p.Warmup, p.Interval, p.Slow, p.Stall = at(p.Times.For), at(p.Times.Warmup), at(p.Times.Interval), at(p.Times.Slow), at(p.Times.Stall)
+}
+
+// A Quantile is one point of a distribution.
+type Quantile struct {
+	Share  float64 `json:"q"`  // of all that took no longer
+	Millis float64 `json:"ms"` // so long
+}
+
+// phases drives phases that follow one another without a gap, all of the same run, and gives what each came to.
+func (r *run) phases(ctx context.Context, group []Phase) []PhaseReport {
+	first := group[0]
+	meter := observe.NewMeter(r.target.pid)
+	l := drive.Load{
+		Address: cmp.Or(r.book.scenario.address, r.target.address), TLS: r.target.tls, Connections: first.Connections, Next: r.book.next,
+		Fresh: first.Fresh, Obey: first.Obey, Begin: meter.Begin, End: meter.End,
+	}
+	if show := r.config.Progress; show != nil {
+		l.Each = func(second int, s drive.Second) { show(Progress{Phase: group[0], At: second, Second: s}) }
+	}
+	if r.book.scenario.plain {
+		l.TLS = nil
+	}
+	for _, p := range group {
+		l.Stages = append(l.Stages, p.stages()...)
+	}
+	switch first.Mode {
+	case Paced:
+		l.Think = first.Interval
+	case Open:
+		l.Arrivals = drive.Poisson(l.Stages, seed)
+	case Steady:
+		l.Arrivals = drive.Steady(first.Agents, first.Interval, l.Stages, seed)
+	case Once:
+		l.Arrivals = drive.AtOnce(first.Agents)
+		l.Patience = time.Second
+	}
+	began := time.Now()
+	tally := l.Run(ctx)
+	r.keep(tally, began)
+	var all []PhaseReport
+	for _, s := range tally.Stages {
+		if s.Uncounted {
+			continue
+		}
+		p := report(group[len(all)], s, tally)
+		p.Server, p.Client = meter.Usage(p.Answered)
+		p.From = s.From.Sub(r.began).Seconds()
+		all = append(all, p)
+	}
+	return all
+}
+
+// seed makes the arrivals of every run the same, so that two runs can be compared.
+const seed = 20_250_101
+
+func report(p Phase, s *drive.StageTally, t *drive.Tally) PhaseReport {
+	r := PhaseReport{
+		Phase: p, Offered: s.Offered, Answered: int(s.Latency.TotalCount()), Rate: rateOf(s.Rates()), Latency: latencyOf(s.Latency), Service: latencyOf(s.Service),
+		Refused: s.Refused, Errors: s.Errors, Handshakes: t.Handshakes, Resumed: t.Resumed, Times: p.times(),
+	}
+	if s.Refused > 0 {
+		l := latencyOf(s.Refusal)
+		r.Refusal = &l
+	}
+	if p.Fresh {
+		l := latencyOf(t.Handshake)
+		r.Handshake = &l
+	}
+	if p.Mode == Once && !t.Last.IsZero() {
+		r.LastSec = t.Last.Sub(s.From).Seconds()
+		r.Rate = rateOf([]float64{float64(r.Answered) / r.LastSec})
+	}
+	for _, b := range s.Latency.CumulativeDistributionWithTicks(4) {
+		r.Curve = append(r.Curve, Quantile{Share: b.Quantile / 100, Millis: float64(b.ValueAt) / 1000})
+	}
+	return r
+}

@@ -1,0 +1,310 @@
+package load
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"chancery/internal/load/page"
+)
+
+// Page draws the report for people.
+func (r Report) Page() page.Page {
+	p := page.Page{
+		Title: r.title() + " on " + cmp.Or(r.Database, "the server's database"), Lead: []string{}, Verdicts: r.verdicts(), Figures: r.headline(),
+		Facts: r.facts(), Charts: r.charts(false), Tables: []page.Table{r.phaseTable()}, Notes: notes(r.Marks, r.Interrupted),
+	}
+	for _, text := range []string{r.Purpose, r.Expectation} {
+		if text != "" {
+			p.Lead = append(p.Lead, text)
+		}
+	}
+	if len(r.Errors) > 0 {
+		p.Tables = append(p.Tables, r.errorTable())
+	}
+	if t := r.waitTable(); len(t.Rows) > 0 {
+		p.Tables = append(p.Tables, t)
+	}
+	return p
+}
+
+// Compare lays two reports side by side: the second one is drawn dashed.
+func Compare(a, b Report) page.Page {
+	p := page.Page{
+		Title: "A: " + a.title() + " and B: " + b.title(), Tables: []page.Table{compared(a, b)}, Charts: paired(a.charts(true), b.charts(true)),
+		Facts: append(prefixed("A: ", a.facts()), prefixed("B: ", b.facts())...),
+		Lead:  []string{fmt.Sprintf("A is of %s, B of %s. In the charts A is solid and B is dashed.", a.At.Format("2006-01-02 15:04"), b.At.Format("2006-01-02 15:04"))},
+	}
+	for name, of := range map[string]Report{"A": a, "B": b} {
+		for _, note := range notes(of.Marks, of.Interrupted) {
+			p.Notes = append(p.Notes, name+": "+note)
+		}
+	}
+	slices.Sort(p.Notes)
+	return p
+}
+
+func notes(marks []string, interrupted bool) []string {
+	if interrupted {
+		return append(slices.Clone(marks), "interrupted: what is missing was not measured")
+	}
+	return marks
+}
+
+func (r Report) verdicts() []page.Verdict {
+	states := map[string]page.State{Met: page.Met, Missed: page.Missed, Unjudged: page.Unjudged}
+	var all []page.Verdict
+	for _, c := range r.Criteria {
+		all = append(all, page.Verdict{Text: c.Text, Measured: c.Measured, State: states[c.Verdict]})
+	}
+	return all
+}
+
+func (r Report) headline() []page.Fact {
+	first := r.first()
+	all := []page.Fact{
+		{Name: "answers a second", Value: thousands(first.Rate.PerSecond)}, {Name: "p50", Value: milliseconds(first.Latency.P50)}, {Name: "p99", Value: milliseconds(first.Latency.P99)},
+	}
+	if r.Answered > 0 {
+		lost := r.Lookup.Lost + r.Lookup.Differ + r.Lookup.Unknown + r.Lookup.OCSPWrong + r.Wrong + r.Doubles
+		all = append(all, page.Fact{Name: "certificates answered", Value: thousands(float64(r.Answered))}, page.Fact{Name: "lost, changed or wrong", Value: thousands(float64(lost))})
+	}
+	return all
+}
+
+func milliseconds(v float64) string { return fmt.Sprintf("%.2f ms", v) }
+
+func (r Report) facts() []page.Group {
+	run := page.Group{Title: "Run", Facts: []page.Fact{
+		{Name: "at", Value: r.At.Format("2006-01-02 15:04:05 MST")}, {Name: "scenario", Value: r.Scenario}, {Name: "protocol", Value: r.Protocol}, {Name: "population", Value: r.Population.String()},
+		{Name: "settings", Value: cmp.Or(strings.Join(r.Settings, ", "), "those of a fresh installation")},
+	}}
+	for _, p := range r.Phases {
+		run.Facts = append(run.Facts, page.Fact{Name: cmp.Or(p.Name, "phase"), Value: fmt.Sprintf("%s for %s", p.Phase, p.For)})
+	}
+	lost := page.Group{Title: "What became of the answers", Facts: []page.Fact{
+		{Name: "answered", Value: thousands(float64(r.Answered)) + ", each parsed and compared with what was asked for"}, {Name: "verified in full", Value: thousands(float64(r.Verified))},
+		{Name: "wrong", Value: thousands(float64(r.Wrong))}, {Name: "serials given twice", Value: thousands(float64(r.Doubles))},
+		{Name: "looked up afterwards", Value: fmt.Sprintf("%s: lost %d, changed %d, not known %d", thousands(float64(r.Lookup.LookedUp)), r.Lookup.Lost, r.Lookup.Differ, r.Lookup.Unknown)},
+		{Name: "asked in OCSP", Value: fmt.Sprintf("%s: wrong %d", thousands(float64(r.Lookup.OCSPAsked)), r.Lookup.OCSPWrong)},
+	}}
+	database := page.Group{Title: "Database", Facts: []page.Fact{{Name: "kind", Value: cmp.Or(r.Database, "the server's own")}}}
+	for _, s := range r.Durability {
+		database.Facts = append(database.Facts, page.Fact{Name: s.Name, Value: s.Value})
+	}
+	if r.DiskBytes > 0 {
+		database.Facts = append(database.Facts, page.Fact{Name: "disk a certificate", Value: fmt.Sprintf("%d bytes", r.DiskBytes)})
+	}
+	machine := page.Group{Title: "Machine"}
+	var text strings.Builder
+	r.Machine.Write(&text)
+	for line := range strings.Lines(text.String()) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		machine.Facts = append(machine.Facts, page.Fact{Name: name, Value: strings.TrimSpace(value)})
+	}
+	for _, f := range r.Figures {
+		lost.Facts = append(lost.Facts, page.Fact(f))
+	}
+	return []page.Group{run, lost, database, machine}
+}
+
+func (r Report) phaseTable() page.Table {
+	t := page.Table{Title: "Phases", Head: []string{"phase", "offered", "answered", "a second", "p50", "p95", "p99", "p99.9", "longest", "refused", "errors", "server, cores"},
+		Note: "Latencies are milliseconds from the moment at which a request was to start; in a closed loop that is when it was sent."}
+	for _, p := range r.Phases {
+		failed, cores := 0, ""
+		for _, n := range p.Errors {
+			failed += n
+		}
+		if p.Server != nil {
+			cores = fmt.Sprintf("%.2f", p.Server.Cores)
+		}
+		l := p.Latency
+		t.Rows = append(t.Rows, []string{cmp.Or(p.Name, p.Mode), thousands(float64(p.Offered)), thousands(float64(p.Answered)), thousands(p.Rate.PerSecond), two(l.P50), two(l.P95), two(l.P99), two(l.P999), two(l.Max), thousands(float64(p.Refused)), thousands(float64(failed)), cores})
+	}
+	return t
+}
+
+func two(v float64) string { return fmt.Sprintf("%.2f", v) }
+
+func (r Report) errorTable() page.Table {
+	t := page.Table{Title: "Errors", Head: []string{"kind", "times"}}
+	for _, line := range listed(r.Errors) {
+		times, kind, _ := strings.Cut(line, " × ")
+		t.Rows = append(t.Rows, []string{kind, times})
+	}
+	return t
+}
+
+// waitTable adds up what the database's sessions were waiting for.
+func (r Report) waitTable() page.Table {
+	total := map[string]int{}
+	for _, s := range r.Seconds {
+		for what, n := range s.Waits {
+			total[what] += n
+		}
+	}
+	t := page.Table{Title: "What the database's sessions were doing", Head: []string{"waiting for", "sessions"}, Note: "Counted once a second, over the whole run."}
+	for _, what := range slices.SortedFunc(maps.Keys(total), func(a, b string) int { return cmp.Or(total[b]-total[a], strings.Compare(a, b)) }) {
+		t.Rows = append(t.Rows, []string{what, thousands(float64(total[what]))})
+	}
+	return t
+}
+
+// line draws one value of each second.
+func (r Report) line(name string, of func(Second) float64) page.Series {
+	s := page.Series{Name: name}
+	for _, second := range r.Seconds {
+		s.X, s.Y = append(s.X, second.At), append(s.Y, of(second))
+	}
+	return s
+}
+
+// seen leaves a gap where nothing was seen.
+func seen(v float64) float64 {
+	if v == 0 {
+		return math.NaN()
+	}
+	return v
+}
+
+// charts draws the run over time, and its latencies as curves. Of a comparison the charts that cannot be laid over one
+// another are left out.
+func (r Report) charts(compared bool) []page.Chart {
+	const time = "time, s"
+	all := []page.Chart{
+		{Title: "Rate", X: time, Y: "requests a second", Series: []page.Series{
+			r.line("answered", func(s Second) float64 { return float64(s.Answered) }), r.line("offered", func(s Second) float64 { return float64(s.Offered) }),
+		}},
+		{Title: "Latency over time", X: time, Y: "ms", LogY: true, Note: "From the moment at which a request was to start, by the second in which its answer came.", Series: []page.Series{
+			r.line("p50", func(s Second) float64 { return seen(s.P50) }), r.line("p90", func(s Second) float64 { return seen(s.P90) }),
+			r.line("p99", func(s Second) float64 { return seen(s.P99) }), r.line("longest", func(s Second) float64 { return seen(s.Max) }),
+		}},
+		r.curves(),
+		{Title: "Processor", X: time, Y: "cores", Series: []page.Series{
+			r.line("server", func(s Second) float64 { return s.Server }), r.line("clients", func(s Second) float64 { return s.Client }), r.line("whole machine", func(s Second) float64 { return s.Busy }),
+		}},
+		{Title: "Memory of the server", X: time, Y: "MB", Series: []page.Series{r.line("resident", func(s Second) float64 { return seen(float64(s.Resident) / (1 << 20)) })}},
+	}
+	if r.Refused > 0 || len(r.Errors) > 0 {
+		all = append(all, page.Chart{Title: "Refusals and errors", X: time, Y: "a second", Series: []page.Series{
+			r.line("refused", func(s Second) float64 { return float64(s.Refused) }), r.line("failed", func(s Second) float64 { return float64(s.Failed) }),
+		}})
+	}
+	if r.highest(func(s Second) float64 { return s.Batch }) > 0 {
+		all = append(all, page.Chart{Title: "Size of a commit", X: time, Y: "writes", Series: []page.Series{r.line("writes a commit", func(s Second) float64 { return seen(s.Batch) })}})
+	}
+	if r.highest(func(s Second) float64 { return s.Sync }) > 0 {
+		all = append(all, page.Chart{Title: "Time of a commit", X: time, Y: "ms", LogY: true, Series: []page.Series{r.line("commit, its sync included", func(s Second) float64 { return seen(s.Sync) })}})
+	}
+	if r.highest(func(s Second) float64 { return float64(s.Disk) }) > 0 {
+		all = append(all, page.Chart{Title: "Disk", X: time, Y: "MB", Series: []page.Series{
+			r.line("data directory", func(s Second) float64 { return seen(float64(s.Disk) / (1 << 20)) }), r.line("write-ahead log", func(s Second) float64 { return seen(float64(s.Log) / (1 << 20)) }),
+		}})
+	}
+	if waits := r.waits(); !compared && len(waits.Series) > 0 {
+		all = append(all, waits)
+	}
+	if len(r.Phases) > 1 {
+		for i := range all {
+			if all[i].X == time {
+				all[i].Marks = r.marksOfPhases()
+			}
+		}
+	}
+	return all
+}
+
+func (r Report) marksOfPhases() []page.Mark {
+	var all []page.Mark
+	for _, p := range r.Phases {
+		all = append(all, page.Mark{At: p.From, Label: cmp.Or(p.Name, p.Mode)})
+	}
+	return all
+}
+
+// curves draws the distribution of each phase's latency: nine of ten at 10, all but one in a thousand at 1,000.
+func (r Report) curves() page.Chart {
+	c := page.Chart{Title: "Latency by share of the requests", X: "one in so many took longer", Y: "ms", LogX: true, LogY: true}
+	for _, p := range r.Phases {
+		s := page.Series{Name: cmp.Or(p.Name, p.Mode)}
+		for _, q := range p.Curve {
+			if q.Share < 1 && q.Millis > 0 {
+				s.X, s.Y = append(s.X, 1/(1-q.Share)), append(s.Y, q.Millis)
+			}
+		}
+		c.Series = append(c.Series, s)
+	}
+	return c
+}
+
+// waitsShown is how many kinds of waiting are drawn; the others are added up.
+const waitsShown = 6
+
+func (r Report) waits() page.Chart {
+	c := page.Chart{Title: "What the database's sessions were doing", X: "time, s", Y: "sessions", Kind: page.Stack}
+	table := r.waitTable()
+	for _, row := range table.Rows[:min(waitsShown, len(table.Rows))] {
+		c.Series = append(c.Series, r.line(row[0], func(s Second) float64 { return float64(s.Waits[row[0]]) }))
+	}
+	return c
+}
+
+// paired lays the charts of the same title over one another.
+func paired(a, b []page.Chart) []page.Chart {
+	var all []page.Chart
+	for _, chart := range a {
+		i := slices.IndexFunc(b, func(other page.Chart) bool { return other.Title == chart.Title })
+		if i < 0 {
+			continue
+		}
+		both := chart
+		both.Series, both.Marks = nil, nil
+		for _, s := range chart.Series {
+			s.Name = "A: " + s.Name
+			both.Series = append(both.Series, s)
+		}
+		for _, s := range b[i].Series {
+			s.Name, s.Second = "B: "+s.Name, true
+			both.Series = append(both.Series, s)
+		}
+		all = append(all, both)
+	}
+	return all
+}
+
+func prefixed(prefix string, groups []page.Group) []page.Group {
+	for i := range groups {
+		groups[i].Title = prefix + groups[i].Title
+	}
+	return groups
+}
+
+// compared sets the phases of two reports side by side, by their order.
+func compared(a, b Report) page.Table {
+	t := page.Table{Title: "Phases", Head: []string{"phase", "figure", "A", "B", "B against A"}}
+	for i := range min(len(a.Phases), len(b.Phases)) {
+		one, other := a.Phases[i], b.Phases[i]
+		for _, f := range []struct {
+			name string
+			of   func(PhaseReport) float64
+		}{
+			{"answers a second", func(p PhaseReport) float64 { return p.Rate.PerSecond }}, {"p50, ms", func(p PhaseReport) float64 { return p.Latency.P50 }},
+			{"p95, ms", func(p PhaseReport) float64 { return p.Latency.P95 }}, {"p99, ms", func(p PhaseReport) float64 { return p.Latency.P99 }},
+			{"longest, ms", func(p PhaseReport) float64 { return p.Latency.Max }}, {"refused", func(p PhaseReport) float64 { return float64(p.Refused) }},
+		} {
+			t.Rows = append(t.Rows, []string{cmp.Or(one.Name, one.Mode), f.name, two(f.of(one)), two(f.of(other)), change(f.of(one), f.of(other))})
+		}
+	}
+	return t
+}
+
+func change(a, b float64) string {
+	if a == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%+.1f %%", 100*(b/a-1))
+}

@@ -1,0 +1,252 @@
+package load
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"chancery/api"
+	"chancery/internal/load/drive"
+	"chancery/internal/load/observe"
+)
+
+// A Report is one run against a server: what was asked, what came back, and what is left of it.
+type Report struct {
+	Preset      string              `json:"preset,omitempty"`
+	Purpose     string              `json:"purpose,omitempty"`
+	Expectation string              `json:"expectation,omitempty"`
+	Criteria    []Criterion         `json:"criteria,omitempty"`
+	At          time.Time           `json:"at"`
+	Scenario    string              `json:"scenario"`
+	Protocol    string              `json:"protocol"`
+	Database    string              `json:"database,omitempty"`
+	Durability  []api.HealthSetting `json:"durability,omitempty"`
+	Settings    []string            `json:"settings,omitempty"` // other than the defaults of a fresh install
+	Cores       int                 `json:"server_cores,omitempty"`
+	Memory      int64               `json:"server_memory_bytes,omitempty"`
+	Population  Population          `json:"population"`
+	Phases      []PhaseReport       `json:"phases"`
+	Seconds     []Second            `json:"seconds,omitempty"`
+	Refused     int                 `json:"refused"` // for want of capacity
+	Errors      map[string]int      `json:"errors,omitempty"`
+	Answered    int                 `json:"answered"` // certificates, warm-up included; all parsed and compared
+	Verified    int                 `json:"verified"` // of these, in full
+	Wrong       int                 `json:"wrong"`
+	Doubles     int                 `json:"serials_twice"`
+	FirstWrong  string              `json:"first_wrong,omitempty"`
+	Lookup      Lookup              `json:"lookup"`
+	DiskBytes   int64               `json:"disk_bytes_per_certificate,omitempty"`
+	Figures     []Figure            `json:"figures,omitempty"`
+	Killed      bool                `json:"killed_for_memory,omitempty"`
+	Machine     observe.Machine     `json:"machine"`
+	Marks       []string            `json:"marks,omitempty"`
+	Interrupted bool                `json:"interrupted,omitempty"`
+}
+
+// A Figure is something that a run tells beside rates and latencies.
+type Figure struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// A Second is one second of a run: what clients saw, and what the machine did. Cores are CPU seconds per second.
+type Second struct {
+	At float64 `json:"at_sec"` // since the run began
+	drive.Second
+	Server      float64        `json:"server_cores,omitempty"`
+	Client      float64        `json:"client_cores,omitempty"`
+	Busy        float64        `json:"busy_cores,omitempty"` // everything on the machine
+	Steal       float64        `json:"steal,omitempty"`
+	Resident    int64          `json:"resident_bytes,omitempty"`
+	Disk        int64          `json:"disk_bytes,omitempty"`
+	Log         int64          `json:"log_bytes,omitempty"` // of SQLite's write-ahead log
+	Batch       float64        `json:"rows_per_commit,omitempty"`
+	Sync        float64        `json:"sync_ms,omitempty"`
+	Connections int            `json:"connections,omitempty"`
+	Waits       map[string]int `json:"database_waits,omitempty"`
+}
+
+func newReport(c IssueConfig) Report {
+	r := Report{
+		At: time.Now().UTC().Truncate(time.Second), Scenario: c.Scenario, Protocol: "HTTP/1.1 over TLS 1.3, kept alive", Settings: c.Settings, Population: c.Population,
+		Cores: c.Cores, Memory: c.Memory, Errors: map[string]int{}, Machine: observe.Look(),
+	}
+	if c.Phases[0].Fresh {
+		r.Protocol = "HTTP/1.1 over TLS 1.3, a new connection for each request"
+	}
+	if p := c.Preset; p != nil {
+		r.Preset, r.Purpose, r.Expectation = p.Name, p.Purpose, p.Expectation
+	}
+	return r
+}
+
+// seconds lays what clients saw beside what was seen of the machine.
+func (r *run) seconds(all []drive.Second, began time.Time) {
+	for i, s := range all {
+		r.Seconds = append(r.Seconds, Second{At: began.Sub(r.began).Seconds() + float64(i), Second: s})
+	}
+}
+
+// watched adds what the machine did to the seconds in which it did it.
+func (r *run) watched(record observe.Record) {
+	for _, seen := range record.Seconds {
+		at := seen.At.Sub(r.began).Seconds()
+		for i := range r.Seconds {
+			s := &r.Seconds[i]
+			if at <= s.At || at > s.At+1 {
+				continue
+			}
+			s.Server, s.Client, s.Busy, s.Steal = seen.Server, seen.Client, seen.Busy, seen.Steal
+			s.Resident, s.Disk, s.Log, s.Batch, s.Sync = seen.Resident, seen.Disk, seen.Log, seen.Batch, seen.Sync
+			s.Connections, s.Waits = seen.Connections, seen.Waits
+		}
+	}
+}
+
+func (r *run) finish(c IssueConfig) {
+	if r.book != nil {
+		r.Answered, r.Verified = len(r.book.answered), r.book.verified
+	}
+	r.mark()
+	if c.Preset != nil && !r.Interrupted {
+		r.Criteria = append(c.Preset.judge(r.Report), r.nothingLost())
+	}
+}
+
+func (r *Report) mark() {
+	r.Machine.OnDatabase = r.Database != "sqlite"
+	r.Machine.Done()
+	r.Marks = r.Machine.Marks()
+	for _, p := range r.Phases {
+		if p.For < 30*time.Second {
+			r.Marks = append(r.Marks, "short: phases of less than 30 s")
+			break
+		}
+	}
+	if p := r.first(); p.Mode == Closed {
+		if s := spread(p.Rate.Samples); s > 0.1 {
+			r.Marks = append(r.Marks, fmt.Sprintf("unsteady: the samples lie %.0f %% apart", s*100))
+		}
+	}
+	for _, s := range r.Durability {
+		if !s.Safe {
+			r.Marks = append(r.Marks, fmt.Sprintf("not durable: %s is %s", s.Name, s.Value))
+		}
+	}
+}
+
+// first is the first phase, or an empty one where there is none.
+func (r *Report) first() PhaseReport {
+	if len(r.Phases) == 0 {
+		return PhaseReport{}
+	}
+	return r.Phases[0]
+}
+
+// Failed gives what is lost or wrong in the report, or nil. That a criterion was missed is no fault of the run.
+func (r Report) Failed() error {
+	var errs []error
+	if r.Wrong > 0 {
+		errs = append(errs, fmt.Errorf("%d answers were wrong, such as: %s", r.Wrong, r.FirstWrong))
+	}
+	if r.Doubles > 0 {
+		errs = append(errs, fmt.Errorf("%d serials were given twice", r.Doubles))
+	}
+	if len(r.Errors) > 0 && !r.expectsErrors() {
+		errs = append(errs, fmt.Errorf("requests failed: %s", strings.Join(listed(r.Errors), ", ")))
+	}
+	if r.first().Answered == 0 && !r.Interrupted {
+		errs = append(errs, errors.New("nothing was answered in the counted time"))
+	}
+	return errors.Join(append(errs, r.Lookup.failed())...)
+}
+
+// expectsErrors says whether the run asked for more than can be served, so that some requests find no server.
+func (r Report) expectsErrors() bool {
+	for _, p := range r.Phases {
+		if p.Stall > 0 || p.Share > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+func listed(errors map[string]int) []string {
+	var all []string
+	for _, k := range drive.Kinds(errors) {
+		all = append(all, fmt.Sprintf("%d × %s", errors[k], k))
+	}
+	return all
+}
+
+// Write writes the report for people.
+func (r Report) Write(w io.Writer) {
+	fmt.Fprintf(w, "%s, durable on %s; %s; %s\n", r.title(), cmp.Or(r.Database, "the server's database"), r.Protocol, r.Population)
+	for _, p := range r.Phases {
+		p.write(w)
+	}
+	fmt.Fprintf(w, "\nanswers   %d, all parsed and compared, %d verified in full; wrong %d, serials twice %d\n", r.Answered, r.Verified, r.Wrong, r.Doubles)
+	fmt.Fprintf(w, "refused   %d asked to come again; errors: %s\n", r.Refused, cmp.Or(strings.Join(listed(r.Errors), ", "), "none"))
+	u := r.Lookup
+	fmt.Fprintf(w, "afterward %d looked up: lost %d, changed %d, not known %d; %d asked in OCSP: wrong %d\n", u.LookedUp, u.Lost, u.Differ, u.Unknown, u.OCSPAsked, u.OCSPWrong)
+	if r.DiskBytes > 0 {
+		fmt.Fprintf(w, "disk      %d bytes a certificate\n", r.DiskBytes)
+	}
+	for _, f := range r.Figures {
+		fmt.Fprintf(w, "%-9s %s\n", f.Name, f.Value)
+	}
+	for _, c := range r.Criteria {
+		fmt.Fprintf(w, "%-9s %s: %s\n", c.Verdict, c.Text, c.Measured)
+	}
+	r.Machine.Write(w)
+	for _, s := range r.Durability {
+		fmt.Fprintf(w, "database  %s = %s\n", s.Name, s.Value)
+	}
+	writeMarks(w, r.Marks, r.Interrupted)
+}
+
+func (r Report) title() string {
+	if r.Preset != "" {
+		return r.Preset + ": " + r.Scenario
+	}
+	return r.Scenario
+}
+
+func (p PhaseReport) write(w io.Writer) {
+	fmt.Fprintf(w, "\n%s: %s for %s\n", cmp.Or(p.Name, p.Mode), p.Phase, p.For)
+	fmt.Fprintf(w, "rate      %s a second (%s)\n", thousands(p.Rate.PerSecond), joined(p.Rate.Samples))
+	fmt.Fprintf(w, "latency   %s\n", p.Latency)
+	if p.Mode != Closed && p.Mode != Paced {
+		fmt.Fprintf(w, "service   %s\n", p.Service)
+		fmt.Fprintf(w, "offered   %d, answered %d\n", p.Offered, p.Answered)
+	}
+	if p.Refusal != nil {
+		fmt.Fprintf(w, "refusals  %d: %s\n", p.Refused, p.Refusal)
+	}
+	if p.Handshake != nil {
+		fmt.Fprintf(w, "handshake %d, %d resumed: %s\n", p.Handshakes, p.Resumed, p.Handshake)
+	}
+	if p.LastSec > 0 {
+		fmt.Fprintf(w, "drained   the last was served after %.1f s\n", p.LastSec)
+	}
+	if p.Server != nil {
+		fmt.Fprintf(w, "server    %s\n", p.Server)
+	}
+	fmt.Fprintf(w, "client    %s\n", p.Client)
+}
+
+// String gives the distribution on one line.
+func (l Latency) String() string {
+	return fmt.Sprintf("mean %.2f, p50 %.2f, p90 %.2f, p95 %.2f, p99 %.2f, p99.9 %.2f, max %.2f ms", l.Mean, l.P50, l.P90, l.P95, l.P99, l.P999, l.Max)
+}
+
+func joined(rates []float64) string {
+	var all []string
+	for _, v := range rates {
+		all = append(all, thousands(v))
+	}
+	return strings.Join(all, ", ")
+}

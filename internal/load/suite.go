@@ -1,0 +1,251 @@
+package load
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"chancery/internal/load/observe"
+	"chancery/internal/load/page"
+)
+
+// A SuiteConfig says which presets run, on which databases, and where their reports go.
+type SuiteConfig struct {
+	Program  Program
+	Only     []string      // presets; empty: all
+	Stores   []string      // store URLs of database servers; an empty one is SQLite; none: SQLite alone
+	With     Parameters    // change every preset
+	Timeout  time.Duration // of one preset on one database; default 30 min
+	Out      string        // folder in which a folder with the date is made; default: the working directory
+	Settings []string      // more settings of the servers
+	Dir      string        // where the servers' data lie; empty: the system's directory for temporary files
+	Log      Log           // nil: silent
+	Progress func(Progress)
+}
+
+// The ways in which a run of a suite ends.
+const (
+	Done     = "done"
+	TimedOut = "timed out"
+	Broken   = "failed" // it could not be run, or something was lost or wrong
+	Skipped  = "interrupted"
+)
+
+// A SuiteRun is one preset on one database.
+type SuiteRun struct {
+	Preset   string      `json:"preset"`
+	Database string      `json:"database"`
+	State    string      `json:"state"`
+	Why      string      `json:"why,omitempty"`
+	TookSec  float64     `json:"took_sec"`
+	File     string      `json:"file,omitempty"` // the report's name in the folder, without .json and .html
+	Rate     float64     `json:"per_second"`     // of the first phase, like the next two
+	P50      float64     `json:"p50_ms"`
+	P99      float64     `json:"p99_ms"`
+	Criteria []Criterion `json:"criteria,omitempty"`
+}
+
+// A SuiteReport is what a suite came to. Its folder holds the report of every run, as JSON and as a page.
+type SuiteReport struct {
+	Folder      string          `json:"folder"`
+	Runs        []SuiteRun      `json:"runs"`
+	Machine     observe.Machine `json:"machine"`
+	Interrupted bool            `json:"interrupted,omitempty"`
+}
+
+// Suite runs presets one after the other, each on every database and each on fresh data. One that fails or takes too
+// long is marked, and the rest run. After every run its report and the summary are written.
+func Suite(ctx context.Context, c SuiteConfig) (SuiteReport, error) {
+	c.Timeout = cmp.Or(c.Timeout, 30*time.Minute)
+	if c.Log == nil {
+		c.Log = func(string, ...any) {}
+	}
+	presets, err := c.presets()
+	if err != nil {
+		return SuiteReport{}, err
+	}
+	r := SuiteReport{Machine: observe.Look(), Folder: filepath.Join(c.Out, "bench-"+time.Now().Format("2006-01-02-150405"))}
+	if err := os.MkdirAll(r.Folder, 0o755); err != nil {
+		return r, err
+	}
+	if len(c.Stores) == 0 {
+		c.Stores = []string{""}
+	}
+	for _, p := range presets {
+		for _, store := range c.Stores {
+			c.Log("== %s on %s: %s", p.Name, databaseOf(store), p.Purpose)
+			run, err := c.run(ctx, r.Folder, p, store)
+			r.Runs = append(r.Runs, run)
+			c.Log("== %s on %s: %s %s", p.Name, run.Database, run.State, run.Why)
+			if err = errors.Join(err, r.write()); err != nil {
+				return r, err
+			}
+		}
+	}
+	r.Machine.Done()
+	r.Interrupted = ctx.Err() != nil
+	return r, r.write()
+}
+
+func (c SuiteConfig) presets() ([]*Preset, error) {
+	var all []*Preset
+	for _, p := range Presets() {
+		if len(c.Only) == 0 {
+			all = append(all, &p)
+		}
+	}
+	for _, name := range c.Only {
+		p, err := FindPreset(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// run runs one preset on one database. Its error is one of writing reports; all others stand in the run.
+func (c SuiteConfig) run(ctx context.Context, folder string, p *Preset, store string) (SuiteRun, error) {
+	run := SuiteRun{Preset: p.Name, Database: databaseOf(store), State: Done}
+	if ctx.Err() != nil {
+		run.State = Skipped
+		return run, nil
+	}
+	within, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	began := time.Now()
+	report, err := Issue(within, p.Apply(IssueConfig{Program: c.Program, StoreURL: store, Settings: c.Settings, Dir: c.Dir, Log: c.Log, Progress: c.Progress}, c.With))
+	run.TookSec = time.Since(began).Seconds()
+	if err = cmp.Or(err, report.Failed()); err != nil {
+		run.State, run.Why = Broken, err.Error()
+	}
+	switch {
+	case ctx.Err() != nil:
+		run.State = Skipped
+	case within.Err() != nil:
+		run.State, run.Why = TimedOut, fmt.Sprintf("not done within %s", c.Timeout)
+	}
+	if len(report.Phases) == 0 {
+		return run, nil
+	}
+	first := report.first()
+	run.Rate, run.P50, run.P99, run.Criteria = first.Rate.PerSecond, first.Latency.P50, first.Latency.P99, report.Criteria
+	run.File = p.Name + "-" + run.Database
+	return run, report.Save(filepath.Join(folder, run.File+".html"))
+}
+
+// Save writes the report twice: as a page into the file, and everything as JSON beside it.
+func (r Report) Save(file string) error {
+	base := strings.TrimSuffix(file, ".html")
+	p := r.Page()
+	p.Links = append(p.Links, page.Link{Text: "all of it as JSON", Href: filepath.Base(base) + ".json"})
+	return errors.Join(writeJSON(base+".json", r), savePage(base+".html", p))
+}
+
+// savePage writes a page into a file.
+func savePage(file string, p page.Page) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.Write(f), f.Close())
+}
+
+func writeJSON(file string, v any) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	encoder := json.NewEncoder(f)
+	encoder.SetIndent("", " ")
+	return errors.Join(encoder.Encode(v), f.Close())
+}
+
+// ReadReport reads a report that Save wrote as JSON.
+func ReadReport(file string) (r Report, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return r, err
+	}
+	defer f.Close()
+	if err := json.NewDecoder(io.LimitReader(f, reportBytesMax)).Decode(&r); err != nil {
+		return r, fmt.Errorf("%s is no report of a run: %w", file, err)
+	}
+	if r.Scenario == "" || len(r.Phases) == 0 {
+		return r, fmt.Errorf("%s is no report of a run: it names no scenario and no phase", file)
+	}
+	for i := range r.Phases {
+		r.Phases[i].timed()
+	}
+	return r, nil
+}
+
+const reportBytesMax = 64 << 20
+
+// SaveComparison writes the comparison of two reports as a page.
+func SaveComparison(file string, a, b Report) error { return savePage(file, Compare(a, b)) }
+
+func (r SuiteReport) write() error {
+	return errors.Join(writeJSON(filepath.Join(r.Folder, "summary.json"), r), savePage(filepath.Join(r.Folder, "index.html"), r.page()))
+}
+
+func (r SuiteReport) page() page.Page {
+	p := page.Page{Title: "What this authority can do on this machine", Lead: []string{"Each line is a run on fresh data. Its page says what it is for, what was expected, and what it had to reach."}}
+	table := page.Table{Title: "Runs", Head: []string{"preset", "database", "state", "a second", "p50, ms", "p99, ms", "criteria met", "took, s"}}
+	for _, run := range r.Runs {
+		table.Rows = append(table.Rows, []string{run.Preset, run.Database, strings.TrimSpace(run.State + " " + run.Why), thousands(run.Rate), two(run.P50), two(run.P99), run.met(), thousands(run.TookSec)})
+		if run.File != "" {
+			p.Links = append(p.Links, page.Link{Text: run.Preset + " on " + run.Database, Href: run.File + ".html"})
+		}
+		for _, c := range run.Criteria {
+			if c.Verdict == Missed {
+				p.Notes = append(p.Notes, fmt.Sprintf("%s on %s missed: %s: %s", run.Preset, run.Database, c.Text, c.Measured))
+			}
+		}
+	}
+	p.Tables = []page.Table{table}
+	return p
+}
+
+func (r SuiteRun) met() string {
+	met := len(slices.DeleteFunc(slices.Clone(r.Criteria), func(c Criterion) bool { return c.Verdict != Met }))
+	return fmt.Sprintf("%d of %d", met, len(r.Criteria))
+}
+
+// Failed gives the runs that could not be run, or lost something, or nil. A missed criterion is a finding, not a fault.
+func (r SuiteReport) Failed() error {
+	var errs []error
+	for _, run := range r.Runs {
+		if run.State == Broken || run.State == TimedOut {
+			errs = append(errs, fmt.Errorf("%s on %s: %s: %s", run.Preset, run.Database, run.State, run.Why))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Write writes the summary for people.
+func (r SuiteReport) Write(w io.Writer) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "PRESET\tDATABASE\tSTATE\tRATE\tP50\tP99\tMET\tTOOK")
+	for _, run := range r.Runs {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s/s\t%.2f ms\t%.2f ms\t%s\t%.0f s\n", run.Preset, run.Database, run.State, thousands(run.Rate), run.P50, run.P99, run.met(), run.TookSec)
+	}
+	_ = table.Flush()
+	for _, run := range r.Runs {
+		for _, c := range run.Criteria {
+			if c.Verdict != Met {
+				fmt.Fprintf(w, "%-9s %s on %s: %s: %s\n", c.Verdict, run.Preset, run.Database, c.Text, c.Measured)
+			}
+		}
+	}
+	fmt.Fprintf(w, "reports   %s\n", filepath.Join(r.Folder, "index.html"))
+}
