@@ -45,7 +45,7 @@ func TestTicks(t *testing.T) {
 		{"moments", place(0, 0.9, false, "time, s"), []string{"0", "0.2 s", "0.4 s", "0.6 s", "0.8 s"}},
 		{"days", place(0, 7e6, false, "time, s"), nil},
 		{"plain", place(1, 64, false, "clients"), []string{"0", "20", "40", "60"}},
-		{"percentiles", place(1, 9000, true, "percentile"), []string{"0%", "50%", "90%", "99%", "99.9%", "99.99%"}},
+		{"percentiles", place(1, 9000, true, "percentile"), []string{"50%", "90%", "99%", "99.9%", "99.99%"}},
 		{"near percentiles", place(1, 100, true, "share of answers, %"), []string{"0%", "50%", "75%", "90%", "95%", "99%"}},
 		{"clients", place(1, 64, true, "clients"), []string{"1", "2", "5", "10", "20", "50", "100"}},
 	} {
@@ -82,6 +82,25 @@ func TestLooksNumeric(t *testing.T) {
 	} {
 		if got := looksNumeric(cell); got != want {
 			t.Errorf("looksNumeric(%q) = %t", cell, got)
+		}
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for _, test := range []struct {
+		label string
+		room  float64
+		want  []string
+	}{
+		{"busy", 100, []string{"busy"}},
+		{"429 too many requests", 100, []string{"429 too many", "requests"}},
+		{"unbroken_name_of_a_code", 60, []string{"unbroke…"}},
+		{"one two three four five", 45, []string{"one", "two t…"}},
+		{"x", 0, []string{"x"}},
+		{"", 0, []string{""}},
+	} {
+		if diff := cmp.Diff(test.want, wrap(test.label, test.room)); diff != "" {
+			t.Errorf("wrap(%q): (-want +got)\n%s", test.label, diff)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"html/template"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -17,6 +16,7 @@ const (
 	bottomMargin  = 46.0
 	letter        = 7.4 // an average letter, at the size that a phone uses
 	markRow       = 16.0
+	nameRow       = 14.0
 	colours       = 8 // in the style sheet
 )
 
@@ -109,47 +109,12 @@ func (p *plot) layOut(xs, ys extent) {
 	p.x.from, p.x.to = p.left+p.slot/2, p.right-p.slot/2
 	rows := p.placeMarks()
 	p.top, p.bottom = 30+float64(rows)*markRow, height-bottomMargin
+	for _, t := range p.xTicks {
+		if len(p.placeLines(t.label)) > 1 {
+			p.bottom = height - bottomMargin - nameRow
+		}
+	}
 	p.y.from, p.y.to = p.bottom, p.top
-}
-
-// placeMarks finds a row for each label where it does not touch another, and says how many rows that took.
-func (p *plot) placeMarks() int {
-	const most = 3
-	free := [most]float64{}
-	rows := 0
-	marks := slices.Clone(p.Marks)
-	slices.SortStableFunc(marks, func(a, b Mark) int { return compareFinite(a.At, b.At) })
-	for _, m := range marks {
-		at := p.x.at(m.At)
-		if !(at >= p.left-1 && at <= p.right+1) {
-			continue
-		}
-		placed := placedMark{at: at, textAt: at + 4, row: -1, label: m.Label}
-		size := letter*float64(utf8.RuneCountInString(m.Label)) + 4
-		start := at
-		if at+size > width {
-			placed.end, placed.textAt, start = true, at-4, at-size
-		}
-		for row := 0; row < most && start >= 0; row++ {
-			if start >= free[row] {
-				placed.row, free[row] = row, start+size+6
-				rows = max(rows, row+1)
-				break
-			}
-		}
-		p.marks = append(p.marks, placed)
-	}
-	return rows
-}
-
-func compareFinite(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // open begins the picture and describes it for those who cannot see it.
@@ -174,71 +139,20 @@ func (p *plot) drawFrame() {
 	p.text(0, 13, "start", p.Y)
 	for _, t := range p.yTicks {
 		y := p.y.at(t.at)
-		class := "grid"
-		if y >= p.bottom-0.05 || t.at == 0 && !p.y.log {
-			class = "base"
-		}
-		p.printf(`<path class="%s" d="M%s %sH%s"/>`, class, px(p.left), px(y), px(p.right))
+		p.printf(`<path class="grid" d="M%s %sH%s"/>`, px(p.left), px(y), px(p.right))
 		p.text(p.left-7, y+4, "end", t.label)
 	}
+	p.printf(`<path class="base" d="M%s %sH%s"/>`, px(p.left), px(p.ground()), px(p.right))
 	p.drawPlaces()
 	p.text(p.right, height-5, "end", p.placeName())
 }
 
-// drawPlaces writes the ticks of the X axis as far as their labels do not touch.
-func (p *plot) drawPlaces() {
-	free := math.Inf(-1)
-	for _, t := range p.xTicks {
-		x, label := p.x.at(t.at), t.label
-		if len(p.Names) > 0 && p.Kind == Bars {
-			label = shorten(label, p.slot)
-		}
-		half := letter * float64(utf8.RuneCountInString(label)) / 2
-		p.printf(`<path class="base" d="M%s %sv4"/>`, px(x), px(p.bottom))
-		if x-half < free {
-			continue
-		}
-		free = x + half + 8
-		if x+half > width {
-			p.text(width, p.bottom+18, "end", label)
-			continue
-		}
-		p.text(x, p.bottom+18, "", label)
+// ground is where bars and areas stand: on zero, or on the floor of a logarithmic axis.
+func (p *plot) ground() float64 {
+	if p.y.log {
+		return p.bottom
 	}
-}
-
-// placeName names the X axis. Ticks of time and of percentiles carry their unit themselves.
-func (p *plot) placeName() string {
-	if unit := unitOf(p.X); holdsSeconds(p.X) && !p.LogX || p.LogX && unit == "%" {
-		return strings.TrimRight(strings.TrimRight(p.X, " )]")[:strings.LastIndex(p.X, unit)], " ,([")
-	}
-	return p.X
-}
-
-// shorten cuts a label to the room it has.
-func shorten(label string, room float64) string {
-	fits := max(2, int(room/letter))
-	if runes := []rune(label); len(runes) > fits {
-		return string(runes[:fits-1]) + "…"
-	}
-	return label
-}
-
-func (p *plot) drawMarks() {
-	for _, m := range p.marks {
-		y := p.top
-		if m.row >= 0 {
-			y = 24 + float64(m.row)*markRow
-		}
-		p.printf(`<path class="mark" d="M%s %sV%s"/>`, px(m.at), px(y), px(p.bottom))
-		class := "start"
-		if m.end {
-			class = "end"
-		}
-		if m.row >= 0 {
-			p.text(m.textAt, y+9, class, m.label)
-		}
-	}
+	return p.y.at(0)
 }
 
 // axes tells the crosshair how to turn pixels back into values. Bars have none: their numbers stand on them.

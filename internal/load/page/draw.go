@@ -165,7 +165,7 @@ func (p *plot) area(c curve) {
 	p.printf(`<path class="%s" d="`, c.class("area"))
 	for _, run := range c.runs() {
 		p.trail(c.xs[run[0]:run[1]], c.ys[run[0]:run[1]])
-		p.printf("V%sH%sz", px(p.y.at(0)), px(c.xs[run[0]]))
+		p.printf("V%sH%sz", px(p.ground()), px(c.xs[run[0]]))
 	}
 	p.raw(`"/>`)
 }
@@ -173,7 +173,7 @@ func (p *plot) area(c curve) {
 // floorAt is the edge below a layer; the lowest layer stands on zero.
 func (p *plot) floorAt(below []curve, i int) float64 {
 	if len(below) == 0 {
-		return p.y.at(0)
+		return p.ground()
 	}
 	return below[len(below)-1].ys[i]
 }
@@ -257,10 +257,7 @@ func within(ticks []tick, s scale) []tick {
 func (p *plot) drawBars() {
 	group := min(p.slot*0.8, 44*float64(len(p.curves)))
 	thick := max(group/float64(len(p.curves)), 0.6)
-	ground := p.bottom
-	if !p.y.log {
-		ground = p.y.at(0)
-	}
+	ground := p.ground()
 	for k, c := range p.curves {
 		offset := -group/2 + float64(k)*thick
 		values := c

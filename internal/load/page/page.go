@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"strings"
 )
 
 // Page is what one page says, from top to bottom. Every text is plain text; it is escaped.
@@ -113,7 +114,7 @@ type Series struct {
 	Name string
 	X, Y []float64
 	// Second marks the other report of a comparison. It is drawn dashed, in the colour of the first series with its name,
-	// or else of the first series with its place.
+	// or else of the first series with its place; of a Stack only the edges are drawn.
 	Second bool
 }
 
@@ -135,9 +136,9 @@ type Table struct {
 var layoutText string
 
 var layout = template.Must(template.New("page").Funcs(template.FuncMap{
-	"picture":  func(id int, c Chart) picture { return c.draw(id) },
-	"numeric":  looksNumeric,
-	"numerics": Table.numericColumn,
+	"picture":   func(id int, c Chart) picture { return c.draw(id) },
+	"alignment": Table.alignment,
+	"aligned":   aligned,
 }).Parse(layoutText))
 
 // Write writes the whole page. The same page gives the same octets. It fails when w does, and only then.
@@ -152,17 +153,28 @@ func (p Page) Write(w io.Writer) error {
 	return nil
 }
 
-// numericColumn says whether a column holds numbers, so that its head stands over them.
-func (t Table) numericColumn(column int) bool {
-	found := false
+// alignment says of each column whether it holds numbers, so that its head and its dashes stand where they do.
+func (t Table) alignment() []bool {
+	var numeric, text []bool
 	for _, row := range t.Rows {
-		if column >= len(row) || row[column] == "" || row[column] == "–" || row[column] == "-" {
-			continue
+		for len(numeric) < max(len(row), len(t.Head)) {
+			numeric, text = append(numeric, false), append(text, false)
 		}
-		if !looksNumeric(row[column]) {
-			return false
+		for column, cell := range row {
+			numeric[column] = numeric[column] || looksNumeric(cell)
+			text[column] = text[column] || !looksNumeric(cell) && !isBlank(cell)
 		}
-		found = true
 	}
-	return found
+	for column := range numeric {
+		numeric[column] = numeric[column] && !text[column]
+	}
+	return numeric
 }
+
+// aligned says whether a cell stands at the right.
+func aligned(columns []bool, column int, cell string) bool {
+	inNumbers := column < len(columns) && columns[column]
+	return looksNumeric(cell) || inNumbers && isBlank(cell)
+}
+
+func isBlank(cell string) bool { return strings.Trim(cell, " –-—") == "" }

@@ -169,7 +169,7 @@ func tickLabel(at, step float64, decimals int) string {
 func logTicks(lo, hi float64) []tick {
 	decades := math.Log10(hi / lo)
 	digits, stride := []float64{1}, max(1, int(math.Ceil(decades/8)))
-	if decades < 2.5 {
+	if decades < 3.2 {
 		digits = []float64{1, 2, 5}
 	}
 	var ticks []tick
@@ -185,9 +185,9 @@ func logTicks(lo, hi float64) []tick {
 }
 
 func percentileTicks(lo, hi float64) []tick {
-	places := []float64{1, 2}
+	places := []float64{2}
 	if hi <= 1000 {
-		places = append(places, 4, 20)
+		places = append(places, 1, 4, 20)
 	}
 	for at := 10.0; at <= hi*(1+1e-9) && len(places) < 12; at *= 10 {
 		places = append(places, at)
