@@ -63,7 +63,7 @@ func valueAxis(e extent, log bool) (scale, []tick) {
 		return s, logTicks(s.lo, s.hi)
 	}
 	lo, hi := min(0, e.lo), max(0, e.hi)
-	if hi == lo {
+	if hi-lo < 1/largest {
 		hi = 1
 	}
 	step := roundStep((hi - lo) / 5)
@@ -83,7 +83,7 @@ func placeAxis(e extent, c Chart) (scale, []tick) {
 	if e.lo > 0 && e.lo < e.hi/5 {
 		e.lo = 0
 	}
-	if e.hi-e.lo <= 1e-9*max(math.Abs(e.lo), math.Abs(e.hi)) {
+	if e.hi-e.lo <= max(1/largest, 1e-9*math.Abs(e.lo), 1e-9*math.Abs(e.hi)) {
 		pad := max(1, math.Abs(e.hi)/10)
 		e.lo, e.hi = e.lo-pad, e.hi+pad
 	}
