@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func labels(ticks []tick) []string {
@@ -151,8 +152,25 @@ func columnRanges(s Series, chosen []int) map[int]string {
 	return out
 }
 
+// TestClean drops what has no place, and makes a gap of what has no height.
+func TestClean(t *testing.T) {
+	inf := math.Inf(1)
+	s := Series{X: []float64{3, math.NaN(), 1, inf, 0, 2, 4, 9}, Y: []float64{30, 1, inf, 1, 0, 1e101, -4}}
+	for _, test := range []struct {
+		log    bool
+		xs, ys []float64
+	}{
+		{false, []float64{0, 1, 2, 3, 4}, []float64{0, nan, nan, 30, -4}},
+		{true, []float64{1, 2, 3, 4}, []float64{nan, nan, 30, nan}},
+	} {
+		xs, ys := clean(s, scale{log: test.log}, scale{log: test.log})
+		if diff := cmp.Diff([][]float64{test.xs, test.ys}, [][]float64{xs, ys}, cmpopts.EquateNaNs()); diff != "" {
+			t.Errorf("log %t: (-want +got)\n%s", test.log, diff)
+		}
+	}
+}
+
 func TestThinKeepsShortCurves(t *testing.T) {
-	nan := math.NaN()
 	if got := thin([]float64{1, 1, 1, 2}, []float64{1, nan, 2, 3}, 10); !slices.Equal(got, []int{0, 1, 2, 3}) {
 		t.Errorf("kept %v", got)
 	}
@@ -167,12 +185,25 @@ func TestStackUp(t *testing.T) {
 	}
 	want := [][]float64{{1, 1, 0, nan}, {3, 4, 4, nan}, {nan, 9, nan, nan}}
 	for i, edge := range stackUp(layers) {
-		for j, v := range edge.ys {
-			if v != want[i][j] && !(math.IsNaN(v) && math.IsNaN(want[i][j])) {
-				t.Errorf("edge %d is %v, want %v", i, edge.ys, want[i])
-				break
-			}
+		if diff := cmp.Diff(want[i], edge.ys, cmpopts.EquateNaNs()); diff != "" {
+			t.Errorf("edge %d: (-want +got)\n%s", i, diff)
 		}
+	}
+}
+
+// TestAlignment also takes rows that are longer or shorter than the head.
+func TestAlignment(t *testing.T) {
+	columns := Table{Head: []string{"route", "n"}, Rows: [][]string{{"/a", "–", "3"}, {"/b", "2"}, {"", "", "x"}}}.alignment()
+	if !slices.Equal(columns, []bool{false, true, false}) {
+		t.Errorf("numeric columns %v", columns)
+	}
+	for cell, want := range map[string]bool{"–": true, "": true, "7": true, "x": false} {
+		if got := aligned(columns, 1, cell); got != want {
+			t.Errorf("%q in a column of numbers at the right: %t", cell, got)
+		}
+	}
+	if aligned(columns, 5, "") || aligned(columns, 0, "–") {
+		t.Error("a dash in a column of text stands at the right")
 	}
 }
 
