@@ -3,6 +3,7 @@
 package hinder
 
 import (
+	"bytes"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,6 +42,7 @@ func TestMain(m *testing.M) {
 
 var children = map[string]func([]string) error{
 	"sync": syncMany, "every": syncInEveryWay, "other": syncNothing, "sqlite": commit, "orphan": leaveOrphan,
+	"eat": eat, "cores": printCores,
 }
 
 // child is a command that runs one of the children, and what leads to Launch.
@@ -153,6 +156,21 @@ func leaveOrphan(args []string) error {
 		<-tick.C
 	}
 	return nil
+}
+
+// eat uses so many MiB of memory at once.
+func eat(args []string) error {
+	var eaten [][]byte
+	for range number(args[0]) {
+		eaten = append(eaten, bytes.Repeat([]byte{1}, 1<<20))
+	}
+	runtime.KeepAlive(eaten)
+	return nil
+}
+
+func printCores([]string) error {
+	_, err := fmt.Println(runtime.NumCPU())
+	return err
 }
 
 func number(text string) int {

@@ -7,11 +7,15 @@ import (
 	"io"
 	"os/exec"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // An order is what a launcher is told on its command line.
 type order struct {
 	syncs   int    // socket that wants the filter of syncs; -1: they are left alone
+	cores   []int  // to run on; none: all
+	group   string // directory of the control group to enter; empty: none
 	program string // to become in the end
 	args    []string
 }
@@ -44,6 +48,17 @@ func parse(args []string) (order, error) {
 	flags := flag.NewFlagSet("launch", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.IntVar(&o.syncs, "syncs", -1, "")
+	flags.StringVar(&o.group, "group", "", "")
+	flags.Func("cores", "", func(list string) error {
+		for text := range strings.SplitSeq(list, ",") {
+			core, err := strconv.Atoi(text)
+			if err != nil {
+				return err
+			}
+			o.cores = append(o.cores, core)
+		}
+		return nil
+	})
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

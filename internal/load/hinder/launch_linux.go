@@ -5,8 +5,10 @@ package hinder
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,12 +21,45 @@ func Launch(args []string) error {
 		return err
 	}
 	runtime.LockOSThread() // all of this is a thread's own, and a program inherits it from the thread that executes it
-	if o.syncs >= 0 {
-		if err := sendFilter(o.syncs); err != nil {
-			return err
-		}
+	if err := o.obey(); err != nil {
+		return err
 	}
 	return fmt.Errorf("execute %s: %w", o.program, syscall.Exec(o.program, o.args, os.Environ()))
+}
+
+func (o order) obey() error {
+	if o.group != "" {
+		if err := os.WriteFile(filepath.Join(o.group, "cgroup.procs"), []byte("0"), 0); err != nil { // 0 is who writes
+			return fmt.Errorf("enter the control group: %w", err)
+		}
+	}
+	if len(o.cores) > 0 {
+		var set unix.CPUSet
+		for _, core := range o.cores {
+			set.Set(core)
+		}
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			return fmt.Errorf("keep to the cores %v: %w", o.cores, err)
+		}
+	}
+	if o.syncs >= 0 {
+		return sendFilter(o.syncs)
+	}
+	return nil
+}
+
+// allowedCores are the numbers of those that this process may use.
+func allowedCores() (cores []int, err error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil, fmt.Errorf("find the cores: %w", err)
+	}
+	for core := range 8 * int(unsafe.Sizeof(set)) {
+		if set.IsSet(core) {
+			cores = append(cores, core)
+		}
+	}
+	return cores, nil
 }
 
 // sendFilter installs the filter and sends its listener over a socket, which the program does not get to see.

@@ -9,5 +9,11 @@ func Launch(args []string) error {
 	if _, err := parse(args); err != nil {
 		return err
 	}
+	return unhindered()
+}
+
+func allowedCores() ([]int, error) { return nil, unhindered() }
+
+func unhindered() error {
 	return unsupported("processes can be hindered on Linux on amd64 and arm64 only, not on %s/%s", runtime.GOOS, runtime.GOARCH)
 }
