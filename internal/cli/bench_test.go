@@ -1,6 +1,13 @@
 package cli
 
 import (
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+
+	"chancery/client"
 	"context"
 	"os"
 	"slices"
@@ -75,5 +82,60 @@ func TestBenchInterrupted(t *testing.T) {
 	})
 	if err != nil || !r.Interrupted || r.Failed() != nil {
 		t.Errorf("interrupted: %v, error %v, failed %v", r.Interrupted, err, r.Failed())
+	}
+}
+
+// TestBenchSuite marks what takes too long, runs the rest, and writes a page about each.
+func TestBenchSuite(t *testing.T) {
+	out := t.TempDir()
+	r, err := load.Suite(t.Context(), load.SuiteConfig{
+		Program: program(t), Only: []string{"renew", "steps"}, With: load.Parameters{Agents: 4, Duration: time.Second, Connections: 4}, Out: out, Dir: t.TempDir(), Log: t.Logf,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Failed(); err != nil && !strings.Contains(err.Error(), "not served") { // the machine may be too busy for 4,167 a second
+		t.Error(err)
+	}
+	for _, name := range []string{"index.html", "summary.json", "renew-sqlite.html", "renew-sqlite.json", "steps-sqlite.html", "steps-sqlite.json"} {
+		if info, err := os.Stat(filepath.Join(r.Folder, name)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	short, err := load.Suite(t.Context(), load.SuiteConfig{Program: program(t), Only: []string{"t3", "renew"}, Timeout: time.Millisecond, Out: out + "/short", Dir: t.TempDir()})
+	if err != nil || len(short.Runs) != 2 || short.Runs[0].State != load.TimedOut || short.Runs[1].State != load.TimedOut || short.Failed() == nil {
+		t.Errorf("with a millisecond for each: %+v, %v", short.Runs, err)
+	}
+}
+
+func TestBenchRenewsOverNewConnections(t *testing.T) {
+	for _, scenario := range []string{load.Renew, load.RenewRegular, load.OCSP, load.Verify} {
+		phase := load.Phase{Mode: load.Open, Rate: 50, Connections: 4, For: time.Second, Fresh: true, Resume: true}
+		r, err := load.Issue(t.Context(), load.IssueConfig{Program: program(t), Scenario: scenario, Phases: []load.Phase{phase}, Population: few, Dir: t.TempDir(), Log: t.Logf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Failed(); err != nil {
+			t.Errorf("%s: %v", scenario, err)
+		}
+		if p := r.Phases[0]; strings.HasPrefix(scenario, "renew") && (p.Handshakes < p.Answered || p.Resumed == 0) {
+			t.Errorf("%s: %d answered over %d handshakes, %d of them resumed", scenario, p.Answered, p.Handshakes, p.Resumed)
+		}
+	}
+}
+
+func TestBenchSaysWhatIsWrongWithTheServer(t *testing.T) {
+	garbage := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }))
+	defer garbage.Close()
+	for what, url := range map[string]string{"a server that is down": "https://127.0.0.1:1", "a server of another authority": garbage.URL, "no address": "nonsense"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		admin, err := client.New(client.Config{URL: url, Token: "chy_x", Roots: x509.NewCertPool()})
+		if err == nil {
+			_, err = load.Issue(ctx, load.IssueConfig{Remote: &load.Remote{URL: url, Admin: admin}, Population: few})
+		}
+		if err == nil || ctx.Err() != nil {
+			t.Errorf("%s: %v within the deadline (%v)", what, err, ctx.Err())
+		}
+		cancel()
 	}
 }

@@ -47,7 +47,8 @@ type IssueConfig struct {
 	Log        Log      // nil: silent
 	Progress   func(Progress)
 
-	shown func(*x509.Certificate) // is shown a certificate that was verified
+	changed string                  // in the preset
+	shown   func(*x509.Certificate) // is shown a certificate that was verified
 }
 
 // A Progress is where a run is: the second that has just gone by.

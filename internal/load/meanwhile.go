@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -50,7 +51,7 @@ func (r *run) beside(ctx context.Context, p Phase) {
 		})
 	}
 	if p.Changes > 0 {
-		all.Go(func() { r.target.change(ctx, p.Changes) })
+		all.Go(func() { r.changes(ctx, p) })
 	}
 	if p.Reader {
 		all.Go(func() { r.target.readOn(ctx) })
@@ -58,26 +59,40 @@ func (r *run) beside(ctx context.Context, p Phase) {
 	all.Wait()
 }
 
-// change changes a token or a person so many times a second: made, disabled, deleted.
-func (t *target) change(ctx context.Context, perSecond float64) {
-	tick := time.NewTicker(time.Duration(float64(time.Second) / perSecond))
+// changes changes tokens and people so many times a second, and says how many it were.
+func (r *run) changes(ctx context.Context, p Phase) {
+	var person api.Account
+	if r.target.call(ctx, "/api/v1/accounts", api.NewAccount{Kind: "person", Name: label(), Roles: []string{"person"}}, &person) != nil {
+		return
+	}
+	tick := time.NewTicker(time.Duration(float64(time.Second) / p.Changes))
 	defer tick.Stop()
-	var made api.Token
-	for i := 0; ; i++ {
+	began, made, took := time.Now(), 0, drive.NewHistogram()
+	var token api.Token
+	for turn := 0; ctx.Err() == nil; turn++ {
 		select {
 		case <-ctx.Done():
-			return
 		case <-tick.C:
-		}
-		if i%2 == 0 {
-			made = api.Token{}
-			_ = t.call(ctx, "/api/v1/tokens", api.NewToken{Account: t.readerID, Note: "changing"}, &made) // what fails shows in the rate of changes on the server
-			continue
-		}
-		if made.ID != "" {
-			_ = t.admin.Call(ctx, http.MethodDelete, "/api/v1/tokens/"+made.ID, nil, nil)
+			sent := time.Now()
+			if r.target.change(ctx, turn, person.ID, &token) == nil {
+				made++
+				drive.Record(took, time.Since(sent))
+			}
 		}
 	}
+	r.Figures = append(r.Figures, Figure{Name: "changes", Value: fmt.Sprintf("%d, %.0f a second; %s", made, float64(made)/time.Since(began).Seconds(), latencyOf(took))})
+}
+
+// change makes a token, deletes it, disables a person and enables it again, in turn.
+func (t *target) change(ctx context.Context, turn int, person string, token *api.Token) error {
+	enabled := turn%4 == 3
+	switch turn % 4 {
+	case 0:
+		return t.admin.Call(ctx, http.MethodPost, "/api/v1/tokens", api.NewToken{Account: person, Note: "changing"}, token)
+	case 1:
+		return t.admin.Call(ctx, http.MethodDelete, "/api/v1/tokens/"+token.ID, nil, nil)
+	}
+	return t.admin.Call(ctx, http.MethodPatch, "/api/v1/accounts/"+person, api.AccountChange{Enabled: &enabled}, nil)
 }
 
 // readOn reads backups, one after the other, to nowhere.

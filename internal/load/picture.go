@@ -185,7 +185,7 @@ func (r Report) charts(compared bool) []page.Chart {
 		}},
 		r.curves(),
 		{Title: "Processor", X: time, Y: "cores", Series: []page.Series{
-			r.line("server", func(s Second) float64 { return s.Server }), r.line("clients", func(s Second) float64 { return s.Client }), r.line("whole machine", func(s Second) float64 { return s.Busy }),
+			r.line("server", func(s Second) float64 { return seen(s.Server) }), r.line("clients", func(s Second) float64 { return seen(s.Client) }), r.line("whole machine", func(s Second) float64 { return seen(s.Busy) }),
 		}},
 		{Title: "Memory of the server", X: time, Y: "MB", Series: []page.Series{r.line("resident", func(s Second) float64 { return seen(float64(s.Resident) / (1 << 20)) })}},
 	}

@@ -30,6 +30,23 @@ type Parameters struct {
 	Connections int
 }
 
+// String says what is changed, or nothing.
+func (p Parameters) String() string {
+	var all []string
+	for _, one := range []struct {
+		on   bool
+		text string
+	}{
+		{p.Agents > 0, fmt.Sprintf("%s agents", thousands(float64(p.Agents)))}, {p.Interval > 0, fmt.Sprintf("an interval of %s", p.Interval)},
+		{p.Duration > 0, fmt.Sprintf("phases of up to %s", p.Duration)}, {p.Connections > 0, fmt.Sprintf("%d connections", p.Connections)},
+	} {
+		if one.on {
+			all = append(all, one.text)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
 // FindPreset finds a preset by its name.
 func FindPreset(name string) (*Preset, error) {
 	var names []string
@@ -56,14 +73,14 @@ func (p *Preset) Apply(c IssueConfig, with Parameters) IssueConfig {
 	for _, one := range p.phases {
 		longest = max(longest, one.For)
 	}
-	c.Phases = nil
+	c.Phases, c.changed = nil, with.String()
 	for _, one := range p.phases {
 		one.Agents, one.Interval = cmp.Or(with.Agents, one.Agents), cmp.Or(with.Interval, one.Interval)
 		if with.Connections > 0 && one.Connections != 0 {
 			one.Connections = with.Connections
 		}
 		if with.Duration > 0 {
-			one.For = one.For * with.Duration / longest
+			one.For = time.Duration(float64(one.For) * with.Duration.Seconds() / longest.Seconds())
 		}
 		c.Phases = append(c.Phases, one)
 	}

@@ -44,6 +44,8 @@ type Report struct {
 	Machine     observe.Machine     `json:"machine"`
 	Marks       []string            `json:"marks,omitempty"`
 	Interrupted bool                `json:"interrupted,omitempty"`
+
+	changed string // in the preset
 }
 
 // A Figure is something that a run tells beside rates and latencies.
@@ -72,7 +74,7 @@ type Second struct {
 func newReport(c IssueConfig) Report {
 	r := Report{
 		At: time.Now().UTC().Truncate(time.Second), Scenario: c.Scenario, Protocol: "HTTP/1.1 over TLS 1.3, kept alive", Settings: c.Settings, Population: c.Population,
-		Cores: c.Cores, Memory: c.Memory, Errors: map[string]int{}, Machine: observe.Look(),
+		Cores: c.Cores, Memory: c.Memory, changed: c.changed, Errors: map[string]int{}, Machine: observe.Look(),
 	}
 	if c.Phases[0].Fresh {
 		r.Protocol = "HTTP/1.1 over TLS 1.3, a new connection for each request"
@@ -120,6 +122,9 @@ func (r *Report) mark() {
 	r.Machine.OnDatabase = r.Database != "sqlite"
 	r.Machine.Done()
 	r.Marks = r.Machine.Marks()
+	if r.changed != "" {
+		r.Marks = append(r.Marks, "the preset was changed: "+r.changed)
+	}
 	for _, p := range r.Phases {
 		if p.For < 30*time.Second {
 			r.Marks = append(r.Marks, "short: phases of less than 30 s")

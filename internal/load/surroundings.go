@@ -11,11 +11,12 @@ import (
 
 // surroundings are what a run makes bad around its server. The zero value leaves everything as it is.
 type surroundings struct {
-	disk *hinder.Disk // delays syncs; nil: nobody does
+	disk  *hinder.Disk  // delays syncs; nil: nobody does
+	proxy *hinder.Proxy // stands between the server and its database server; nil: nothing does
 }
 
 // newSurroundings prepares what the phases of a run want. The store URL that it gives is the one for the server.
-func newSurroundings(_ context.Context, c IssueConfig, storeURL string) (s surroundings, url string, err error) {
+func newSurroundings(ctx context.Context, c IssueConfig, storeURL string) (s surroundings, url string, err error) {
 	stalls := slices.ContainsFunc(c.Phases, func(p Phase) bool { return p.Stall > 0 })
 	slow := slices.ContainsFunc(c.Phases, func(p Phase) bool { return p.Slow > 0 })
 	url = storeURL
@@ -24,7 +25,26 @@ func newSurroundings(_ context.Context, c IssueConfig, storeURL string) (s surro
 			return s, url, err
 		}
 	}
+	if stalls && s.disk == nil {
+		if s.proxy, url, err = between(ctx, storeURL); err != nil {
+			return s, url, err
+		}
+	}
 	return s, url, err
+}
+
+// between puts a proxy before a database server.
+func between(ctx context.Context, storeURL string) (*hinder.Proxy, string, error) {
+	target, err := hinder.Target(storeURL)
+	if err != nil {
+		return nil, "", err
+	}
+	p, err := hinder.NewProxy(ctx, target)
+	if err != nil {
+		return nil, "", err
+	}
+	url, err := p.URL(storeURL)
+	return p, url, err
 }
 
 // wrap lets a process start in these surroundings.
@@ -53,11 +73,17 @@ func (s *surroundings) stall(ctx context.Context, length time.Duration) {
 	if s.disk != nil {
 		s.disk.Stall(ctx, length)
 	}
+	if s.proxy != nil {
+		s.proxy.Stall(ctx, length)
+	}
 }
 
 // close ends them; the server has ended before.
 func (s *surroundings) close() {
 	if s.disk != nil {
 		_ = s.disk.Close()
+	}
+	if s.proxy != nil {
+		_ = s.proxy.Close()
 	}
 }

@@ -1,0 +1,174 @@
+package load
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"chancery/internal/load/drive"
+)
+
+func TestPresetsCanRun(t *testing.T) {
+	seen := map[string]bool{}
+	for _, p := range Presets() {
+		if seen[p.Name] || p.Name == "" || p.Purpose == "" || p.Expectation == "" || p.judge == nil {
+			t.Errorf("preset %q is there twice, or says too little", p.Name)
+		}
+		seen[p.Name] = true
+		c := p.Apply(IssueConfig{Settings: []string{"log.level=debug"}}, Parameters{})
+		if err := c.Check(); err != nil {
+			t.Errorf("%s: %v", p.Name, err)
+		}
+		if last := c.Settings[len(c.Settings)-1]; last != "log.level=debug" {
+			t.Errorf("%s: the operator's setting comes before the preset's, so that it would lose", p.Name)
+		}
+		for _, phases := range [][]PhaseReport{nil, {{}}, make([]PhaseReport, len(p.phases))} {
+			r := Report{Phases: phases}
+			for _, verdict := range append(p.judge(r), r.nothingLost()) {
+				if verdict.Text == "" || verdict.Verdict == "" {
+					t.Errorf("%s judges %d empty phases with %+v", p.Name, len(phases), verdict)
+				}
+			}
+			r.Page()
+		}
+	}
+	for _, name := range []string{"t1", "t2", "t3", "t4", "t5", "day", "wakeup"} {
+		if _, err := FindPreset(name); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := FindPreset("t9"); err == nil || !strings.Contains(err.Error(), "wakeup") {
+		t.Errorf("an unknown preset: %v", err)
+	}
+}
+
+func TestParametersChangeAPreset(t *testing.T) {
+	p, err := FindPreset("capacity")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := p.Apply(IssueConfig{}, Parameters{Agents: 7, Duration: 3 * time.Second, Connections: 9, Interval: time.Minute})
+	if c.Population.Agents != 7 || c.Phases[0].For != 2*time.Second || c.Phases[1].For != 3*time.Second || c.Phases[2].Connections != 9 || c.Phases[1].Interval != time.Minute {
+		t.Errorf("changed to %+v, %+v", c.Population, c.Phases)
+	}
+	if again, _ := FindPreset("capacity"); again.phases[0].For != 20*time.Second {
+		t.Error("the preset itself was changed")
+	}
+}
+
+func TestPhasesThatMakeNoSense(t *testing.T) {
+	for what, c := range map[string]IssueConfig{
+		"a scenario nobody knows":       {Scenario: "x"},
+		"a mode nobody knows":           {Phases: []Phase{{Mode: "x"}}},
+		"arrivals without a rate":       {Phases: []Phase{{Mode: Open}}},
+		"too many connections":          {Phases: []Phase{{Connections: 1 << 30}}},
+		"a negative rate":               {Phases: []Phase{{Mode: Open, Rate: -1}}},
+		"a share of nothing":            {Phases: []Phase{{Mode: Open, Share: 0.5}}},
+		"a slow disk of another server": {Remote: &Remote{}, Phases: []Phase{{Slow: time.Second}}},
+		"a negative population":         {Population: Population{People: -1}},
+	} {
+		if err := c.Check(); err == nil {
+			t.Errorf("%s was accepted", what)
+		}
+	}
+}
+
+func TestOpenPhasesAreOneRun(t *testing.T) {
+	phases := []Phase{{Mode: Closed}, {Mode: Open, Connections: 8}, {Mode: Open, Connections: 8}, {Mode: Open, Connections: 9}, {Mode: Steady}, {Mode: Steady}}
+	var lengths []int
+	for _, g := range groups(phases) {
+		lengths = append(lengths, len(g))
+	}
+	if len(lengths) != 5 || lengths[1] != 2 {
+		t.Errorf("groups of %v", lengths)
+	}
+}
+
+// TestRecovery looks for the moment from which a service is as before.
+func TestRecovery(t *testing.T) {
+	r := Report{}
+	for i, p99 := range []float64{5, 5, 500, 900, 5, 700, 6, 5, 5, 5} {
+		r.Seconds = append(r.Seconds, Second{At: float64(i), Second: drive.Second{Answered: 10, P99: p99}})
+	}
+	if took, ok := r.recovery(4, 10); !ok || took != 2*time.Second {
+		t.Errorf("recovered after %s (%v), want 2 s: one calm second is none", took, ok)
+	}
+	if _, ok := r.recovery(8, 10); ok {
+		t.Error("two calm seconds count as recovered")
+	}
+}
+
+func TestCriteriaCanBeMissed(t *testing.T) {
+	steady := PhaseReport{Offered: 100, Answered: 100, Latency: Latency{P50: 1, P95: 2, P99: 3, Max: 4}}
+	for what, c := range map[string]struct {
+		r    Report
+		want int
+	}{
+		"all is well":  {Report{Phases: []PhaseReport{steady}}, 0},
+		"slow":         {Report{Phases: []PhaseReport{{Offered: 100, Answered: 100, Latency: Latency{P50: 3, P95: 5, P99: 6, Max: 21}}}}, 4},
+		"not answered": {Report{Phases: []PhaseReport{{Offered: 100, Answered: 99, Latency: steady.Latency}}}, 1},
+	} {
+		missed := 0
+		for _, one := range steadily(c.r) {
+			if one.Verdict == Missed {
+				missed++
+			}
+		}
+		if missed != c.want {
+			t.Errorf("%s: %d criteria missed, want %d", what, missed, c.want)
+		}
+	}
+	lost := Report{Answered: 10, Lookup: Lookup{Lost: 1}}
+	if got := lost.nothingLost(); got.Verdict != Missed {
+		t.Errorf("a lost certificate is judged %+v", got)
+	}
+}
+
+func TestABVerdict(t *testing.T) {
+	for _, c := range []struct {
+		old, new []float64
+		want     string
+	}{
+		{[]float64{1000, 1000}, []float64{1060, 1060}, "faster"},
+		{[]float64{1000, 1000}, []float64{1040, 1040}, "unchanged"},
+		{[]float64{1000, 1000}, []float64{940, 940}, "slower"},
+		{[]float64{1000, 1120}, []float64{2000, 2000}, "excluded"},
+	} {
+		r := ABReport{Old: Side{Samples: c.old, Medians: c.old}, New: Side{Samples: c.new, Medians: c.new}}
+		if r.judge(); r.Verdict != c.want {
+			t.Errorf("%v against %v: %s, want %s", c.new, c.old, r.Verdict, c.want)
+		}
+	}
+	s := Side{Path: "preset_test.go"}
+	if err := s.identify(); err == nil {
+		t.Error("a text file passes for a program")
+	}
+}
+
+// TestReportsAreReadAgain saves a report, reads it, and lays it beside another one.
+func TestReportsAreReadAgain(t *testing.T) {
+	file := t.TempDir() + "/run.html"
+	a := sampleReport()
+	if err := a.Save(file); err != nil {
+		t.Fatal(err)
+	}
+	b, err := ReadReport(strings.TrimSuffix(file, ".html") + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.Phases[0].For != a.Phases[0].For || b.Phases[0].Rate.PerSecond != a.Phases[0].Rate.PerSecond || len(b.Seconds) != len(a.Seconds) || b.Seconds[1].P99 != 28 {
+		t.Errorf("read %+v", b.Phases[0])
+	}
+	var text strings.Builder
+	if err := Compare(a, b).Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"A: p99", "B: p99", "0.0 %"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the comparison says nothing of %q", want)
+		}
+	}
+	if _, err := ReadReport("preset_test.go"); err == nil {
+		t.Error("a text file passes for a report")
+	}
+}
