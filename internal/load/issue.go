@@ -181,6 +181,9 @@ func (r *run) against(ctx context.Context, remote Remote) (err error) {
 		return err
 	}
 	r.Doubles = r.book.doubles()
+	if r.server != nil {
+		r.Killed = r.server.around.killed()
+	}
 	if ctx.Err() != nil {
 		return nil
 	}

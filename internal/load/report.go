@@ -163,6 +163,9 @@ func (r Report) Failed() error {
 	if len(r.Errors) > 0 && !r.expectsErrors() {
 		errs = append(errs, fmt.Errorf("requests failed: %s", strings.Join(listed(r.Errors), ", ")))
 	}
+	if r.Killed {
+		errs = append(errs, errors.New("the server was killed for want of memory"))
+	}
 	if r.first().Answered == 0 && !r.Interrupted {
 		errs = append(errs, errors.New("nothing was answered in the counted time"))
 	}

@@ -13,6 +13,7 @@ import (
 type surroundings struct {
 	disk  *hinder.Disk  // delays syncs; nil: nobody does
 	proxy *hinder.Proxy // stands between the server and its database server; nil: nothing does
+	small *hinder.Small // bounds cores and memory; nil: nobody does
 }
 
 // newSurroundings prepares what the phases of a run want. The store URL that it gives is the one for the server.
@@ -29,6 +30,9 @@ func newSurroundings(ctx context.Context, c IssueConfig, storeURL string) (s sur
 		if s.proxy, url, err = between(ctx, storeURL); err != nil {
 			return s, url, err
 		}
+	}
+	if c.Cores > 0 || c.Memory > 0 {
+		s.small, err = hinder.NewSmall(c.Cores, c.Memory)
 	}
 	return s, url, err
 }
@@ -58,6 +62,9 @@ func (s *surroundings) wrap(cmd *exec.Cmd, p Program) error {
 			return err
 		}
 	}
+	if s.small != nil {
+		return s.small.Wrap(cmd, launcher.Args)
+	}
 	return nil
 }
 
@@ -78,6 +85,15 @@ func (s *surroundings) stall(ctx context.Context, length time.Duration) {
 	}
 }
 
+// killed says whether the server was killed for want of memory.
+func (s *surroundings) killed() bool {
+	if s.small == nil {
+		return false
+	}
+	killed, err := s.small.Killed()
+	return killed || err != nil
+}
+
 // close ends them; the server has ended before.
 func (s *surroundings) close() {
 	if s.disk != nil {
@@ -85,5 +101,8 @@ func (s *surroundings) close() {
 	}
 	if s.proxy != nil {
 		_ = s.proxy.Close()
+	}
+	if s.small != nil {
+		_ = s.small.Close()
 	}
 }
