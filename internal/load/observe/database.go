@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -67,7 +66,7 @@ func connect(storeURL string) (*sql.DB, *dialect, error) {
 		db, err := connectMariaDB(storeURL)
 		return db, mariaDB, err
 	}
-	return nil, nil, errors.New("the store's address must begin with sqlite:, postgres: or mysql:")
+	return nil, nil, errors.New("want a store address such as sqlite:FILE, postgres://… or mysql://…")
 }
 
 const connectWithin = 3 * time.Second
@@ -121,23 +120,29 @@ func (s *sessions) waits(ctx context.Context) (map[string]int, error) {
 	if s == nil {
 		return nil, nil
 	}
-	found, err := s.db.QueryContext(ctx, s.query)
+	all, err := pairs[int](ctx, s.db, s.query)
 	if refused := (*mysql.MySQLError)(nil); s.plain != "" && errors.As(err, &refused) {
 		s.query, s.plain = s.plain, ""
-		found, err = s.db.QueryContext(ctx, s.query)
+		all, err = pairs[int](ctx, s.db, s.query)
 	}
+	return all, err
+}
+
+// pairs reads the rows of a query that gives names and values.
+func pairs[V any](ctx context.Context, db *sql.DB, query string) (all map[string]V, err error) {
+	found, err := db.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	defer found.Close()
-	all := map[string]int{}
+	defer func() { err = errors.Join(err, found.Close()) }()
+	all = map[string]V{}
 	for found.Next() {
-		var what string
-		var n int
-		if err := found.Scan(&what, &n); err != nil {
+		var name string
+		var value V
+		if err := found.Scan(&name, &value); err != nil {
 			return nil, err
 		}
-		all[what] = n
+		all[name] = value
 	}
 	return all, found.Err()
 }
@@ -156,22 +161,18 @@ func Durability(ctx context.Context, storeURL string) ([]Setting, error) {
 	if err != nil || db == nil {
 		return nil, err
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }() // it only read
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	found, err := db.QueryContext(ctx, fmt.Sprintf(d.settings, "'"+strings.Join(d.durable, "', '")+"'"))
+	found, err := pairs[string](ctx, db, fmt.Sprintf(d.settings, "'"+strings.Join(d.durable, "', '")+"'"))
 	if err != nil {
 		return nil, fmt.Errorf("ask the database for its settings: %w", err)
 	}
-	defer found.Close()
 	var all []Setting
-	for found.Next() {
-		var s Setting
-		if err := found.Scan(&s.Name, &s.Value); err != nil {
-			return nil, fmt.Errorf("read the settings of the database: %w", err)
+	for _, name := range d.durable {
+		if value, ok := found[name]; ok {
+			all = append(all, Setting{name, value})
 		}
-		all = append(all, s)
 	}
-	slices.SortFunc(all, func(a, b Setting) int { return slices.Index(d.durable, a.Name) - slices.Index(d.durable, b.Name) })
-	return all, found.Err()
+	return all, nil
 }

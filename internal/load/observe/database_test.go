@@ -52,7 +52,7 @@ func TestWatchSessions(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return all[s.waiting] == 1
+				return all[s.waiting] == 1 && all[s.idle] == 1 && len(all) == 2 // not the one that asks
 			})
 			look.close()
 			r := watched(t, Config{Database: target.URL})
@@ -72,6 +72,22 @@ func TestWatchSessions(t *testing.T) {
 				t.Errorf("waits %v, want one %s, one %s, and not the watch itself", last, s.waiting, s.idle)
 			}
 		})
+	}
+}
+
+// TestSessionsOfASmallAccount asks in a way that the server refuses, as it does where an account may not read the
+// performance schema.
+func TestSessionsOfASmallAccount(t *testing.T) {
+	s, err := newSessions(storetest.MariaDB(t).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	s.query = "SELECT what, 1 FROM performance_schema.not_for_you"
+	for range 2 {
+		if all, err := s.waits(t.Context()); err != nil || len(all) != 0 || s.plain != "" {
+			t.Errorf("%v, %v", all, err)
+		}
 	}
 }
 

@@ -37,6 +37,26 @@ func TestParseMetrics(t *testing.T) {
 	}
 }
 
+func TestCutSeries(t *testing.T) {
+	for line, want := range map[string][2]string{
+		`a 1`:            {"a", "1"},
+		"a\t1 17":        {"a", "1"},
+		`a{b="c"} 2 17`:  {`a{b="c"}`, "2"},
+		`a{b="} 9"} 3`:   {`a{b="} 9"}`, "3"},
+		`a{b="\"} 4"} 5`: {`a{b="\"} 4"}`, "5"},
+		`a{b="\\"} 6`:    {`a{b="\\"}`, "6"},
+		`a{b="`:          {`a{b="`, ""},
+		"# a 1":          {},
+		"a":              {},
+		"":               {},
+	} {
+		series, value := cutSeries(line)
+		if got := [2]string{series, value}; got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+}
+
 func FuzzParseMetrics(f *testing.F) {
 	f.Add(`chancery_phase_seconds_sum{phase="sync"} 1.5e-3 17`)
 	f.Add(`x{y="\"}"} `)
