@@ -115,7 +115,7 @@ func TestMachineForPeople(t *testing.T) {
 	}.Write(&out)
 	want := `machine   Some CPU, 2 cores, 2500 MHz before and 2400 after, governor schedutil, boost on, virtual, 24.0 GiB, linux 6 amd64; load before 0.1 0.2 0.3; steal 1.0 %; 1.5 cores busy; sync 0.25 ms, p99 1.50 ms, on ext4 /dev/vda
 others    0.50 cores, among them compile 0.30, link 0.10
-database  postgres 0.70
+engines   postgres 0.70 cores, of database servers
 program   abc, go1.26
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {

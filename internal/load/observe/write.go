@@ -52,7 +52,7 @@ func (m Machine) writeOthers(w io.Writer) {
 		fmt.Fprintf(w, "\nothers    %.2f cores%s", m.OtherCores, among(m.Others))
 	}
 	if len(m.Databases) > 0 {
-		fmt.Fprintf(w, "\ndatabase  %s", listed(m.Databases))
+		fmt.Fprintf(w, "\nengines   %s cores, of database servers", listed(m.Databases))
 	}
 }
 
