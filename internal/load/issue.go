@@ -291,5 +291,10 @@ func (r *run) ask(ctx context.Context, t *target) error {
 		return fmt.Errorf("ask for the database's durability: %w", err)
 	}
 	r.Durability = h.Settings
-	return nil
+	if r.server == nil {
+		return nil
+	}
+	var err error
+	r.DatabaseSet, err = observe.Durability(ctx, r.server.storeURL)
+	return err
 }

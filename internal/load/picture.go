@@ -95,6 +95,9 @@ func (r Report) facts() []page.Group {
 	for _, s := range r.Durability {
 		database.Facts = append(database.Facts, page.Fact{Name: s.Name, Value: s.Value})
 	}
+	for _, s := range r.DatabaseSet {
+		database.Facts = append(database.Facts, page.Fact(s))
+	}
 	if r.DiskBytes > 0 {
 		database.Facts = append(database.Facts, page.Fact{Name: "disk a certificate", Value: fmt.Sprintf("%d bytes", r.DiskBytes)})
 	}

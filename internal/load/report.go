@@ -24,7 +24,8 @@ type Report struct {
 	Protocol    string              `json:"protocol"`
 	Database    string              `json:"database,omitempty"`
 	Durability  []api.HealthSetting `json:"durability,omitempty"`
-	Settings    []string            `json:"settings,omitempty"` // other than the defaults of a fresh install
+	DatabaseSet []observe.Setting   `json:"database_settings,omitempty"` // of a database server, as it tells them itself
+	Settings    []string            `json:"settings,omitempty"`          // other than the defaults of a fresh install
 	Cores       int                 `json:"server_cores,omitempty"`
 	Memory      int64               `json:"server_memory_bytes,omitempty"`
 	Population  Population          `json:"population"`
@@ -212,6 +213,9 @@ func (r Report) Write(w io.Writer) {
 	r.Machine.Write(w)
 	for _, s := range r.Durability {
 		fmt.Fprintf(w, "database  %s = %s\n", s.Name, s.Value)
+	}
+	for _, s := range r.DatabaseSet {
+		fmt.Fprintf(w, "server's  %s = %s\n", s.Name, s.Value)
 	}
 	writeMarks(w, r.Marks, r.Interrupted)
 }
