@@ -28,7 +28,7 @@ func newStandIn(t *testing.T) *standIn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.Close() })
-	all, err := newOrders(1)
+	all, err := newOrders(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ type scenario struct {
 	address string                           // host:port of another listener than HTTPS
 	plain   bool                             // that speaks plain HTTP
 	people  []string                         // who takes part, where it matters
+	begin   func(Phase)                      // told of the first of some phases before they begin; nil: nobody is
 	aside   func(ctx context.Context) Figure // goes on beside the requests until ctx ends; nil: nothing does
 }
 

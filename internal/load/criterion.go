@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -27,48 +28,82 @@ func criterion(ok bool, text, format string, args ...any) Criterion {
 	return c
 }
 
-// atMost holds a latency in milliseconds against a bound.
-func atMost(text string, measured, bound float64) Criterion {
-	return criterion(measured <= bound, fmt.Sprintf("%s at most %g ms", text, bound), "%.2f ms", measured)
+// unjudged is a criterion about which a run tells nothing, and why.
+func unjudged(text, why string) Criterion {
+	return Criterion{Text: text, Measured: why, Verdict: Unjudged}
 }
 
-// share holds a rate against a share of another one.
+// atMost holds a latency in milliseconds against a bound.
+func atMost(text string, measured, bound float64) Criterion {
+	text = fmt.Sprintf("%s at most %g ms", text, bound)
+	if measured == 0 { // even a microsecond is more
+		return unjudged(text, "nothing was answered")
+	}
+	return criterion(measured <= bound, text, "%.2f ms", measured)
+}
+
+// atMostMB holds bytes against a bound in MiB.
+func atMostMB(text string, bytes float64, bound int) Criterion {
+	text = fmt.Sprintf("%s at most %d MB", text, bound)
+	if bytes == 0 {
+		return unjudged(text, "not seen in this run")
+	}
+	return criterion(bytes <= float64(bound<<20), text, "%.0f MB", bytes/(1<<20))
+}
+
+// atLeast holds a rate against a bound.
+func atLeast(what string, perSecond, bound float64) Criterion {
+	return criterion(perSecond >= bound, fmt.Sprintf("at least %s %s a second", thousands(bound), what), "%s", thousands(perSecond))
+}
+
+// shareOf holds a rate against a share of another one.
 func shareOf(text string, measured, of, wanted float64) Criterion {
 	if of == 0 {
-		return Criterion{Text: text, Measured: "nothing to hold it against", Verdict: Unjudged}
+		return unjudged(text, "nothing to hold it against")
 	}
 	return criterion(measured >= wanted*of, fmt.Sprintf("%s at least %.0f %%", text, 100*wanted), "%.0f %% (%s of %s a second)", 100*measured/of, thousands(measured), thousands(of))
 }
 
 // noError wants every request of a phase answered, and none refused.
 func noError(p PhaseReport) Criterion {
+	const text = "no request fails or is refused"
 	failed := p.Offered - p.Answered
-	return criterion(failed <= 0 && p.Refused == 0 && len(p.Errors) == 0, "no request fails or is refused", "%d of %d not answered, %d refusals, errors: %v", max(failed, 0), p.Offered, p.Refused, listed(p.Errors))
+	if p.Offered == 0 {
+		return unjudged(text, "nothing was asked")
+	}
+	return criterion(failed <= 0 && p.Refused == 0 && len(p.Errors) == 0, text, "%d of %d not answered, %d refusals, errors: %v", max(failed, 0), p.Offered, p.Refused, listed(p.Errors))
 }
 
 // nothingLost is a criterion of every preset.
 func (r Report) nothingLost() Criterion {
-	u := r.Lookup
-	bad := u.Lost + u.Differ + u.Unknown + u.OCSPWrong + r.Wrong + r.Doubles
-	return criterion(bad == 0, "nothing that was answered is lost, changed, wrong or there twice", "%d of %d", bad, r.Answered)
+	const text = "nothing that was answered is lost, changed, wrong or there twice"
+	u, all := r.Lookup, r.Answered
+	bad := u.Lost + u.Differ + u.Unknown + u.OCSPWrong + r.Wrong + r.Doubles + max(0, r.Answered-u.LookedUp)
+	if all == 0 { // a run for something else than certificates
+		for _, p := range r.Phases {
+			all += p.Answered
+		}
+	}
+	if all+bad == 0 {
+		return unjudged(text, "nothing was answered")
+	}
+	return criterion(bad == 0, text, "%d of %d", bad, all)
 }
 
 // resident holds the server's resident memory against a bound, and its growth from the first to the last fifth.
-func (r Report) resident(bound int64) []Criterion {
+func (r Report) resident(boundMB int) []Criterion {
 	var all []float64
-	highest := int64(0)
 	for _, s := range r.Seconds {
 		if s.Resident > 0 {
 			all = append(all, float64(s.Resident))
-			highest = max(highest, s.Resident)
 		}
 	}
 	if len(all) < 10 {
-		return []Criterion{{Text: "resident memory", Measured: "too few samples", Verdict: Unjudged}}
+		return []Criterion{unjudged("resident memory", "too few samples")}
 	}
 	early, late := median(all[:len(all)/5]), median(all[len(all)-len(all)/5:])
 	return []Criterion{
-		criterion(highest <= bound, fmt.Sprintf("resident memory at most %d MB", bound>>20), "%d MB", highest>>20),
+		atMostMB("resident memory", slices.Max(all), boundMB),
 		criterion(late <= early*1.2+16<<20, "resident memory is flat", "%.0f MB in the first fifth, %.0f MB in the last", early/(1<<20), late/(1<<20)),
 	}
 }
@@ -82,15 +117,15 @@ func (r Report) highest(of func(Second) float64) float64 {
 	return most
 }
 
-// recovery gives how long after a moment of the run p99 stays above a bound; a second without answers counts as above.
-// It is recovered from the first of three seconds in a row that are below.
+// recovery gives how long after a moment of the run p99 stays above a bound; a second without answers counts as above,
+// and one in which somebody is refused or fails. It is recovered from the first of three seconds in a row that are below.
 func (r Report) recovery(after float64, boundMillis float64) (took time.Duration, ok bool) {
 	calm := 0
 	for _, s := range r.Seconds {
-		if s.At < after {
+		if s.At < after || s.Partial {
 			continue
 		}
-		if s.Answered == 0 || s.P99 > boundMillis {
+		if s.Answered == 0 || s.P99 > boundMillis || s.Refused+s.Failed > 0 {
 			calm = 0
 			continue
 		}

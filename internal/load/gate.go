@@ -131,7 +131,7 @@ func bareRates(ctx context.Context, c GateConfig, path string) (rates []float64,
 		return nil, 0, err
 	}
 	defer remove()
-	b, err := newBench(LimitConfig{Program: c.Program, Duration: c.Duration, Warmup: c.Warmup, Clients: c.Clients, Log: c.Log}, dir)
+	b, err := newBench(ctx, LimitConfig{Program: c.Program, Duration: c.Duration, Warmup: c.Warmup, Clients: c.Clients, Log: c.Log}, dir)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime"
@@ -15,18 +16,19 @@ import (
 	"chancery/api"
 	"chancery/internal/load/bare"
 	"chancery/internal/load/drive"
-	"chancery/internal/load/observe"
 )
 
 // measureHandlers measures servers: each in a process of its own, driven by kept-alive HTTPS connections.
 func (r *LimitReport) measureHandlers(ctx context.Context, c LimitConfig, dir string) error {
-	b, err := newBench(c, dir)
+	b, err := newBench(ctx, c, dir)
 	if err != nil {
 		return err
 	}
 	defer b.child.stop(ctx)
 	c.Log("HTTPS round trip")
-	echo, err := repeat(ctx, c.Clients, 5*c.Sample, b.echo(ctx))
+	trip, done := b.echo(ctx)
+	echo, err := repeat(ctx, c.Clients, 5*c.Sample, trip)
+	done()
 	if err != nil {
 		return err
 	}
@@ -70,53 +72,71 @@ type order struct {
 // orders is how many different keys the clients ask for in turn.
 const orders = 2048
 
-func newBench(c LimitConfig, dir string) (*bench, error) {
+func newBench(ctx context.Context, c LimitConfig, dir string) (*bench, error) {
 	b := &bench{config: c, roots: x509.NewCertPool()}
 	var err error
-	if b.all, err = newOrders(orders); err != nil {
+	if b.all, err = newOrders(ctx, orders); err != nil {
 		return nil, err
 	}
 	if b.child, b.hello, err = startBare(c.Program, dir); err != nil {
 		return nil, err
 	}
-	key, err := x509.ParsePKCS8PrivateKey(b.hello.Key)
-	if err != nil {
+	if err := b.trust(); err != nil {
+		b.child.kill()
 		return nil, err
 	}
-	b.key = key.(*ecdsa.PrivateKey)
-	roots, err := parseChain(b.hello.Root)
-	if err != nil {
-		return nil, err
-	}
-	b.roots.AddCert(roots[0])
-	b.tls = trusting(roots...)
 	return b, nil
 }
 
-// echo gives a round trip for as many callers as there are clients; each takes a connection while it lasts.
-func (b *bench) echo(ctx context.Context) func() error {
+// trust takes over what the bare handler said of its keys.
+func (b *bench) trust() error {
+	key, err := x509.ParsePKCS8PrivateKey(b.hello.Key)
+	if err != nil {
+		return err
+	}
+	private, ok := key.(*ecdsa.PrivateKey)
+	roots, err := parseChain(b.hello.Root)
+	if err != nil || !ok || len(roots) == 0 {
+		return errors.Join(err, errors.New("the bare handler gave no P-256 key, or no root certificate"))
+	}
+	b.key, b.tls = private, trusting(roots...)
+	b.roots.AddCert(roots[0])
+	return nil
+}
+
+// echo gives a round trip for as many callers as there are clients; each takes a connection while it lasts. done closes
+// them.
+func (b *bench) echo(ctx context.Context) (trip func() error, done func()) {
 	free := make(chan *drive.Connection, b.config.Clients)
-	for range b.config.Clients {
+	for range cap(free) {
 		free <- &drive.Connection{Address: b.hello.Address, TLS: b.tls}
 	}
-	return func() error {
+	trip = func() error {
 		c := <-free
 		defer func() { free <- c }()
 		a, err := c.Ask(ctx, drive.Question{Method: http.MethodPost, Path: bare.Echo, ContentType: "application/json", Body: b.all[0].body})
 		if err != nil {
 			return err
 		}
+		if a.Status >= http.StatusBadRequest {
+			return errors.New(a.Refusal())
+		}
 		var got api.Issued
 		return json.Unmarshal(a.Body, &got)
+	}
+	return trip, func() {
+		for range cap(free) {
+			(<-free).Close()
+		}
 	}
 }
 
 const regularLifetime = time.Hour
 
 // newOrders makes keys and requests for ordinary certificates, on all cores.
-func newOrders(n int) ([]order, error) {
+func newOrders(ctx context.Context, n int) ([]order, error) {
 	all := make([]order, n)
-	return all, side(runtime.NumCPU(), n, func(i int) error {
+	return all, side(ctx, runtime.NumCPU(), n, func(i int) error {
 		s, err := newSubject(i)
 		if err != nil {
 			return err
@@ -129,8 +149,7 @@ func newOrders(n int) ([]order, error) {
 
 // drive runs the clients against one of the handler's routes. micros is the CPU time of both sides for a certificate.
 func (b *bench) drive(ctx context.Context, path string) (o outcome, micros float64) {
-	m := observe.NewMeter(b.child.cmd.Process.Pid)
-	h := heat{address: b.hello.Address, tls: b.tls, clients: b.config.Clients, warmup: b.config.Warmup, duration: b.config.Duration, begin: m.Begin, end: m.End}
+	h := heat{address: b.hello.Address, tls: b.tls, clients: b.config.Clients, warmup: b.config.Warmup, duration: b.config.Duration, pid: b.child.cmd.Process.Pid}
 	h.scenario = scenario{
 		path: path,
 		next: func(turn int) (job, error) {
@@ -148,6 +167,6 @@ func (b *bench) drive(ctx context.Context, path string) (o outcome, micros float
 		},
 	}
 	o = h.run(ctx)
-	server, client := m.Usage(o.requests())
+	server, client := o.meter.Usage(o.requests())
 	return o, server.PerRequest + client.PerRequest
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"chancery/internal/load/drive"
+	"chancery/internal/load/observe"
 )
 
 // A heat is one closed loop, with or without a warm-up.
@@ -16,7 +17,7 @@ type heat struct {
 	clients          int
 	warmup, duration time.Duration
 	scenario         scenario
-	begin, end       func() // called when the counted time begins and ends; nil: nothing to do
+	pid              int // of the server's process; 0: unknown
 }
 
 // An outcome is what a heat came to.
@@ -24,7 +25,22 @@ type outcome struct {
 	*drive.Tally
 	*book
 	counted *drive.StageTally
+	meter   *observe.Meter // of the counted time
 }
+
+// meters are one for each stage of a load.
+type meters []*observe.Meter
+
+func newMeters(pid, stages int) meters {
+	all := make(meters, stages)
+	for i := range all {
+		all[i] = observe.NewMeter(pid)
+	}
+	return all
+}
+
+func (m meters) begin(stage int) { m[stage].Begin() }
+func (m meters) end(stage int)   { m[stage].End() }
 
 func (h heat) run(ctx context.Context) outcome {
 	b := &book{scenario: h.scenario}
@@ -32,12 +48,14 @@ func (h heat) run(ctx context.Context) outcome {
 	if h.warmup > 0 {
 		stages = []drive.Stage{{For: h.warmup, Uncounted: true}, {For: h.duration}}
 	}
-	t := drive.Load{Address: h.address, TLS: h.tls, Connections: h.clients, Stages: stages, Next: b.next, Begin: h.begin, End: h.end}.Run(ctx)
-	return outcome{Tally: t, book: b, counted: t.Stages[len(t.Stages)-1]}
+	m := newMeters(h.pid, len(stages))
+	t := drive.Load{Address: h.address, TLS: h.tls, Connections: h.clients, Stages: stages, Next: b.next, Begin: m.begin, End: m.end}.Run(ctx)
+	last := len(stages) - 1
+	return outcome{Tally: t, book: b, counted: t.Stages[last], meter: m[last]}
 }
 
 // requests is how many right answers came in the counted time.
-func (o outcome) requests() int { return int(o.counted.Latency.TotalCount()) }
+func (o outcome) requests() int { return o.counted.Came() }
 
 func (o outcome) rate() Rate {
 	r := rateOf(o.counted.Rates())

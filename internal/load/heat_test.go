@@ -136,6 +136,31 @@ func TestLatency(t *testing.T) {
 	}
 }
 
+func TestNothingBeginsAfterAnError(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var done atomic.Int64
+	err := side(ctx, 2, 1_000_000, func(i int) error {
+		if done.Add(1) == 10 {
+			cancel()
+		}
+		return nil
+	})
+	if err == nil || done.Load() > 20 {
+		t.Errorf("%d things done, the end came after ten: %v", done.Load(), err)
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for _, c := range []struct {
+		of   []float64
+		want float64
+	}{{nil, 0}, {[]float64{3, 1, 2}, 2}, {[]float64{4, 1, 3, 2}, 2.5}} {
+		if got := median(c.of); got != c.want {
+			t.Errorf("of %v: %v, want %v", c.of, got, c.want)
+		}
+	}
+}
+
 func TestSharesAddUp(t *testing.T) {
 	sum := 0
 	for i := range 7 {

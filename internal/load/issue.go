@@ -4,14 +4,17 @@ import (
 	"cmp"
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"chancery/api"
 	"chancery/internal/load/drive"
+	"chancery/internal/load/hinder"
 	"chancery/internal/load/observe"
 )
 
@@ -60,6 +63,9 @@ type Progress struct {
 
 func (c IssueConfig) withDefaults() IssueConfig {
 	c.Scenario, c.Population = cmp.Or(c.Scenario, Agent), c.Population.withDefaults()
+	if c.StoreURL == "sqlite:" {
+		c.StoreURL = ""
+	}
 	if len(c.Phases) == 0 {
 		c.Phases = []Phase{{Warmup: 3 * time.Second}}
 	}
@@ -87,11 +93,45 @@ func (c IssueConfig) Check() error {
 		if p.Share > 0 && (i == 0 || c.Phases[0].Mode != Closed) {
 			return fmt.Errorf("a share of the capacity needs a first phase that measures it in a closed loop")
 		}
-		if (p.Slow > 0 || p.Stall > 0) && c.Remote != nil {
-			return fmt.Errorf("only a server that the bench starts can have a slow disk or a database that stands still")
+	}
+	if c.Cores < 0 || c.Memory < 0 {
+		return errors.New("a server has no negative number of cores or bytes")
+	}
+	return cmp.Or(c.checkStore(), c.checkRemote(), c.Population.check())
+}
+
+// checkStore refuses a store that is neither a database server nor SQLite in a directory of the bench's own.
+func (c IssueConfig) checkStore() error {
+	if c.StoreURL == "" {
+		return nil
+	}
+	if _, err := hinder.Target(c.StoreURL); err != nil {
+		return fmt.Errorf("where to make a database: %w", err)
+	}
+	return nil
+}
+
+// checkRemote refuses what only a server can have that the bench starts, and what a server that runs does not show.
+func (c IssueConfig) checkRemote() error {
+	if c.Remote == nil {
+		return nil
+	}
+	for _, p := range c.Phases {
+		if p.Slow > 0 || p.Stall > 0 {
+			return errors.New("only a server that the bench starts can have a slow disk or a database that stands still")
 		}
 	}
-	return c.Population.check()
+	switch {
+	case c.Cores > 0 || c.Memory > 0 || c.StoreURL != "" || c.Dir != "":
+		return errors.New("only a server that the bench starts can have another database, directory, or bounds on cores and memory")
+	case c.Preset != nil && len(c.Preset.settings) > 0:
+		return fmt.Errorf("preset %s needs a server that the bench starts, with %s", c.Preset.Name, strings.Join(c.Preset.settings, " "))
+	case c.Remote.MTLS == "" && (c.Scenario == Renew || c.Scenario == RenewRegular):
+		return fmt.Errorf("scenario %s needs a server whose mTLS listener is known: name its data directory", c.Scenario)
+	case c.Remote.Public == "" && (c.Scenario == OCSP || c.Scenario == CRL):
+		return fmt.Errorf("scenario %s needs a server whose public listener is known: name its data directory", c.Scenario)
+	}
+	return nil
 }
 
 // Issue runs one scenario and looks up what was answered. The report is worth reading whatever the error says; Failed
@@ -119,6 +159,15 @@ type run struct {
 	target *target
 	book   *book
 	began  time.Time
+
+	mu sync.Mutex // guards Figures while phases run
+}
+
+// figure adds a figure. It is safe for concurrent use.
+func (r *run) figure(f Figure) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Figures = append(r.Figures, f)
 }
 
 func (r *run) run(ctx context.Context) error {
@@ -197,18 +246,13 @@ func (r *run) against(ctx context.Context, remote Remote) (err error) {
 // scenario prepares what clients ask for.
 func (r *run) scenario(ctx context.Context) (scenario, error) {
 	t, p := r.target, r.config.Population
-	first := r.config.Phases[0]
-	n := renewal{fresh: first.Fresh, resume: slices.ContainsFunc(r.config.Phases, func(p Phase) bool { return p.Resume })}
-	if !n.fresh { // a kept connection is one bearer's
-		n.resume = false
-	}
 	switch r.config.Scenario {
 	case Regular:
 		return t.regular(ctx, p)
 	case Renew:
-		return t.renewals(ctx, p, n)
+		return t.renewals(ctx, p)
 	case RenewRegular:
-		return t.regularRenewals(ctx, p, n)
+		return t.regularRenewals(ctx, p)
 	case OCSP:
 		return t.statuses(ctx, p)
 	case CRL:
@@ -231,17 +275,24 @@ func (r *run) drive(ctx context.Context, remote Remote) error {
 	if err != nil {
 		return err
 	}
+	defer watch.End()
 	for _, group := range groups(r.config.Phases) {
 		if ctx.Err() != nil {
 			break
 		}
 		for i := range group {
 			group[i].Rate = cmp.Or(group[i].Rate, group[i].Share*r.capacity())
+			if group[i].Share > 0 && group[i].Rate == 0 {
+				return errors.New("the first phase answered nothing, so there is no capacity to take a share of")
+			}
 			r.config.Log("%s: %s for %s", r.config.Scenario, group[i], group[i].For)
 		}
-		side := r.meanwhile(ctx, group)
+		if begin := r.book.scenario.begin; begin != nil {
+			begin(group[0])
+		}
+		done := r.meanwhile(ctx, group)
 		r.Phases = append(r.Phases, r.phases(ctx, group)...)
-		side()
+		done()
 	}
 	r.watched(watch.End())
 	if data != "" && r.config.StoreURL == "" && len(r.book.answered) > 0 {
@@ -262,7 +313,7 @@ func (r *run) capacity() float64 {
 func groups(phases []Phase) [][]Phase {
 	var all [][]Phase
 	for i, p := range phases {
-		if last := len(all) - 1; i > 0 && p.Mode == Open && phases[i-1].Mode == Open && p.Connections == phases[i-1].Connections && p.Fresh == phases[i-1].Fresh {
+		if last := len(all) - 1; i > 0 && p.joins(phases[i-1]) {
 			all[last] = append(all[last], p)
 			continue
 		}
@@ -272,7 +323,7 @@ func groups(phases []Phase) [][]Phase {
 }
 
 // keep adds up what a part of the run counted.
-func (r *run) keep(t *drive.Tally, began time.Time) {
+func (r *run) keep(t *drive.Tally) {
 	for kind, n := range t.Errors {
 		r.Errors[kind] += n
 	}
@@ -281,7 +332,7 @@ func (r *run) keep(t *drive.Tally, began time.Time) {
 	if r.FirstWrong == "" && len(t.Wrong) > 0 {
 		r.FirstWrong = t.Wrong[0]
 	}
-	r.seconds(t.Seconds, began)
+	r.seconds(t)
 }
 
 // ask asks the server how durable its database is.

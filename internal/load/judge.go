@@ -22,8 +22,8 @@ func moderate(r Report, phase int) []Criterion {
 
 func busy(p PhaseReport, cores float64) Criterion {
 	text := fmt.Sprintf("the server uses at most %.0f %% of one core", 100*cores)
-	if p.Server == nil {
-		return Criterion{Text: text, Measured: "the server's process is not known", Verdict: Unjudged}
+	if p.Server == nil || p.Server.CPUSeconds == 0 {
+		return unjudged(text, "the server's CPU time is not known")
 	}
 	return criterion(p.Server.Cores <= cores, text, "%.0f %%", 100*p.Server.Cores)
 }
@@ -35,28 +35,32 @@ func calmBound(quiet PhaseReport) float64 { return max(2*quiet.Latency.P99, 10) 
 func (r Report) calmAfter(phase, quiet int) Criterion {
 	const text = "back to the normal p99 within 2 s"
 	if len(r.Phases) <= phase {
-		return Criterion{Text: text, Measured: "not run", Verdict: Unjudged}
+		return unjudged(text, "not run")
 	}
-	took, ok := r.recovery(r.Phases[phase].From+r.Phases[phase].For.Seconds(), calmBound(r.Phases[quiet]))
-	return criterion(ok && took <= 2*time.Second, text, "%s (%v)", took.Round(time.Second), recovered(ok))
+	p := r.Phases[phase]
+	return r.calm(text, p.From+p.For.Seconds(), r.Phases[quiet], 2*time.Second)
 }
 
-func recovered(ok bool) string {
-	if ok {
-		return "recovered"
+// calm judges whether the latencies are those of a quiet phase so soon after a moment of the run.
+func (r Report) calm(text string, after float64, quiet PhaseReport, within time.Duration) Criterion {
+	if quiet.Answered == 0 {
+		return unjudged(text, "nobody knows what is normal: nothing was answered before")
 	}
-	return "not recovered in this run"
+	took, ok := r.recovery(after, calmBound(quiet))
+	if !ok {
+		return criterion(false, text, "not in this run")
+	}
+	return criterion(took <= within, text, "after %.1f s", took.Seconds())
 }
 
 // calmAfterStall judges how soon after the database moves again the latencies are as before.
 func (r Report) calmAfterStall(phase int) Criterion {
 	const text = "back to the normal p99 within 5 s of the database's return"
 	if len(r.Phases) <= phase {
-		return Criterion{Text: text, Measured: "not run", Verdict: Unjudged}
+		return unjudged(text, "not run")
 	}
 	p := r.Phases[phase]
-	took, ok := r.recovery(p.From+(p.For/3+p.Stall).Seconds(), calmBound(r.Phases[phase-1]))
-	return criterion(ok && took <= 5*time.Second, text, "%s (%v)", took.Round(time.Second), recovered(ok))
+	return r.calm(text, p.From+(p.For/3+p.Stall).Seconds(), r.Phases[phase-1], 5*time.Second)
 }
 
 // admitted judges a flood against a fixed admission.
@@ -66,13 +70,14 @@ func admitted(r Report) []Criterion {
 	}
 	flood := r.Phases[1]
 	all := []Criterion{
-		criterion(flood.Answered+flood.Refused >= flood.Offered && len(flood.Errors) == 0, "every request of the flood is answered or refused", "%d offered, %d answered, %d refused, errors: %v", flood.Offered, flood.Answered, flood.Refused, listed(flood.Errors)),
+		criterion(flood.Offered > 0 && flood.Answered+flood.Refused >= flood.Offered && len(flood.Errors) == 0, "every request of the flood is answered or refused", "%d offered, %d answered, %d refused, errors: %v", flood.Offered, flood.Answered, flood.Refused, listed(flood.Errors)),
 		criterion(flood.Rate.PerSecond >= 900, "what was admitted is served", "%s a second", thousands(flood.Rate.PerSecond)),
 	}
+	refusals := Latency{}
 	if flood.Refusal != nil {
-		all = append(all, atMost("refusals: p99", flood.Refusal.P99, 20))
+		refusals = *flood.Refusal
 	}
-	return append(all, r.calmAfter(1, 0))
+	return append(all, atMost("refusals: p99", refusals.P99, 20), r.calmAfter(1, 0))
 }
 
 // wokenUp judges the drain of all agents at once against the capacity measured before.
@@ -80,19 +85,26 @@ func wokenUp(r Report) []Criterion {
 	if len(r.Phases) < 2 {
 		return nil
 	}
-	p := r.Phases[1]
-	bound := float64(p.Agents) / r.first().Rate.PerSecond * 1.1
-	most := r.highest(func(s Second) float64 { return float64(s.Resident) })
+	p, capacity := r.Phases[1], r.first().Rate.PerSecond
+	drained := unjudged("drained within 1.1 times what the capacity allows", "the capacity is not known")
+	if capacity > 0 {
+		bound := float64(p.Agents) / capacity * 1.1
+		drained = criterion(p.Answered == p.Agents && p.LastSec <= bound, fmt.Sprintf("drained within %.0f s, 1.1 times what the capacity allows", bound), "%.0f s", p.LastSec)
+	}
 	return []Criterion{
-		criterion(p.Answered == p.Agents, "every agent is served", "%d of %d", p.Answered, p.Agents),
-		criterion(p.LastSec > 0 && p.LastSec <= bound, fmt.Sprintf("drained within %.0f s, 1.1 times what the capacity allows", bound), "%.0f s", p.LastSec),
-		criterion(most <= 1<<30, "the server takes at most 1 GB", "%.0f MB", most/(1<<20)),
+		criterion(p.Agents > 0 && p.Answered == p.Agents, "every agent is served", "%d of %d", p.Answered, p.Agents), drained,
+		atMostMB("resident memory", r.highest(func(s Second) float64 { return float64(s.Resident) }), 1024),
 	}
 }
 
 // growth says what a million certificates cost.
 func (r Report) growth() []Criterion {
-	return append([]Criterion{criterion(r.DiskBytes <= 1800, "at most 1.8 GB of disk for a million certificates", "%.2f GB", float64(r.DiskBytes)/1000)}, r.resident(250<<20)...)
+	const text = "at most 1.8 GB of disk for a million certificates"
+	disk := unjudged(text, "the database's disk use is not seen")
+	if r.DiskBytes > 0 {
+		disk = criterion(r.DiskBytes <= 1800, text, "%.2f GB", float64(r.DiskBytes)/1000)
+	}
+	return append([]Criterion{disk}, r.resident(250)...)
 }
 
 // manyConnections judges the rates with more connections against that with few, and says what a connection costs.
@@ -128,6 +140,19 @@ func small(r Report) []Criterion {
 	p := r.Phases[1]
 	return []Criterion{
 		criterion(!r.Killed, "never killed for memory", "killed: %v", r.Killed),
-		criterion(p.Answered >= p.Offered*99/100, "833 a second are served", "%d of %d; alone it does %s a second", p.Answered, p.Offered, thousands(r.first().Rate.PerSecond)),
+		criterion(p.Offered > 0 && p.Answered >= p.Offered*99/100, "833 a second are served", "%d of %d; alone it does %s a second", p.Answered, p.Offered, thousands(r.first().Rate.PerSecond)),
 	}
+}
+
+// unmoved judges a phase against the quiet ones before and after it.
+func unmoved(r Report) []Criterion {
+	const text = "p99 within a fifth of the quiet one"
+	if len(r.Phases) < 4 {
+		return nil
+	}
+	quiet, moved := max(r.Phases[1].Latency.P99, r.Phases[3].Latency.P99), r.Phases[2].Latency.P99
+	if quiet == 0 || moved == 0 {
+		return []Criterion{unjudged(text, "nothing was answered")}
+	}
+	return []Criterion{criterion(moved <= quiet*1.2, text, "%.2f ms, quiet %.2f ms", moved, quiet), noError(r.Phases[2])}
 }

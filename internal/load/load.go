@@ -12,6 +12,8 @@
 package load
 
 import (
+	"cmp"
+	"context"
 	"os"
 	"slices"
 	"time"
@@ -32,7 +34,11 @@ func median[T int | float64 | time.Duration](of []T) T {
 		return 0
 	}
 	sorted := slices.Sorted(slices.Values(of))
-	return sorted[len(sorted)/2]
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 0 {
+		return (sorted[middle-1] + sorted[middle]) / 2
+	}
+	return sorted[middle]
 }
 
 // spread is the distance between the largest and the smallest sample, as a share of the median.
@@ -50,12 +56,13 @@ func scratch(parent, name string) (dir string, remove func(), err error) {
 	return dir, func() { _ = os.RemoveAll(dir) }, err
 }
 
-// side does n things on a number of workers and gives the first error.
-func side(workers, n int, do func(i int) error) error {
-	var group errgroup.Group
+// side does n things on a number of workers and gives the first error. After that, or when ctx ends, it begins nothing
+// more.
+func side(ctx context.Context, workers, n int, do func(i int) error) error {
+	group, going := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
-	for i := range n {
+	for i := 0; i < n && going.Err() == nil; i++ {
 		group.Go(func() error { return do(i) })
 	}
-	return group.Wait()
+	return cmp.Or(group.Wait(), ctx.Err())
 }

@@ -17,7 +17,7 @@ func (r *run) meanwhile(ctx context.Context, group []Phase) (done func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var sides sync.WaitGroup
 	if aside := r.book.scenario.aside; aside != nil {
-		sides.Go(func() { r.Figures = append(r.Figures, aside(ctx)) })
+		sides.Go(func() { r.figure(aside(ctx)) })
 	}
 	at := time.Duration(0)
 	for _, p := range group {
@@ -62,25 +62,29 @@ func (r *run) beside(ctx context.Context, p Phase) {
 // changes changes tokens and people so many times a second, and says how many it were.
 func (r *run) changes(ctx context.Context, p Phase) {
 	var person api.Account
-	if r.target.call(ctx, "/api/v1/accounts", api.NewAccount{Kind: "person", Name: label(), Roles: []string{"person"}}, &person) != nil {
+	if err := r.target.call(ctx, "/api/v1/accounts", api.NewAccount{Kind: "person", Name: label(), Roles: []string{"person"}}, &person); err != nil {
+		r.figure(Figure{Name: "changes", Value: "none: " + err.Error()})
 		return
 	}
 	tick := time.NewTicker(time.Duration(float64(time.Second) / p.Changes))
 	defer tick.Stop()
-	began, made, took := time.Now(), 0, drive.NewHistogram()
+	began, made, failed, took := time.Now(), 0, 0, drive.NewHistogram()
 	var token api.Token
 	for turn := 0; ctx.Err() == nil; turn++ {
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
 			sent := time.Now()
-			if r.target.change(ctx, turn, person.ID, &token) == nil {
+			switch err := r.target.change(ctx, turn, person.ID, &token); {
+			case err == nil:
 				made++
 				drive.Record(took, time.Since(sent))
+			case ctx.Err() == nil:
+				failed++
 			}
 		}
 	}
-	r.Figures = append(r.Figures, Figure{Name: "changes", Value: fmt.Sprintf("%d, %.0f a second; %s", made, float64(made)/time.Since(began).Seconds(), latencyOf(took))})
+	r.figure(Figure{Name: "changes", Value: fmt.Sprintf("%d, %.0f a second; %d failed; %s", made, float64(made)/time.Since(began).Seconds(), failed, latencyOf(took))})
 }
 
 // change makes a token, deletes it, disables a person and enables it again, in turn.

@@ -74,11 +74,13 @@ func Peer(ctx context.Context, c PeerConfig) (PeerReport, error) {
 		c.Log = func(string, ...any) {}
 	}
 	r := PeerReport{Machine: observe.Look(), errors: map[string]int{}}
-	p, err := newPeer(c)
-	for pair := 0; err == nil && pair < c.Pairs; pair++ {
+	p, err := newPeer(ctx, c)
+	for pair := 0; err == nil && ctx.Err() == nil && pair < c.Pairs; pair++ {
 		turns := []func(context.Context) error{func(ctx context.Context) error { return r.theirs(ctx, c, p) }, func(ctx context.Context) error { return r.ours(ctx, c) }}
 		first := pair % 2
-		err = errors.Join(turns[first](ctx), turns[1-first](ctx))
+		if err = turns[first](ctx); err == nil && ctx.Err() == nil {
+			err = turns[1-first](ctx)
+		}
 	}
 	r.Machine.Done()
 	r.Marks = r.Machine.Marks()
@@ -152,7 +154,7 @@ type peerOrder struct {
 // peerLifetime is what step-ca gives where nobody asks for another lifetime.
 const peerLifetime = 24 * time.Hour
 
-func newPeer(c PeerConfig) (*peer, error) {
+func newPeer(ctx context.Context, c PeerConfig) (*peer, error) {
 	text, err := os.ReadFile(c.Root)
 	if err != nil {
 		return nil, err
@@ -168,7 +170,7 @@ func newPeer(c PeerConfig) (*peer, error) {
 		return nil, err
 	}
 	p.orders = make([]peerOrder, orders)
-	return p, side(runtime.NumCPU(), orders, p.prepare)
+	return p, side(ctx, runtime.NumCPU(), orders, p.prepare)
 }
 
 // readKey reads a P-256 key in the form of RFC 7518, section 6.2.

@@ -3,6 +3,7 @@ package load
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,7 +17,7 @@ const (
 	Paced  = "paced"  // the same after a pause of exponential length, Interval on average
 	Open   = "open"   // independent arrivals, Rate a second on average, whether the server keeps up or not
 	Steady = "steady" // each agent once each Interval, whether the server keeps up or not
-	Once   = "once"   // all agents at the same moment, each until it is served
+	Once   = "once"   // all agents at the same moment, each until it is served; For is as long as that may take
 )
 
 // A Phase is a part of a run: who comes, how, and how long.
@@ -51,7 +52,15 @@ func (p Phase) withDefaults(population Population) Phase {
 	p.Mode, p.For = cmp.Or(p.Mode, Closed), cmp.Or(p.For, 20*time.Second)
 	p.Connections = cmp.Or(p.Connections, 64)
 	p.Agents, p.Interval = cmp.Or(p.Agents, population.Agents), cmp.Or(p.Interval, 10*time.Minute)
+	if p.Mode == Once { // they come when the phase begins, so that nothing can be before it, and each comes until it is served
+		p.Warmup, p.Obey = 0, true
+	}
 	return p
+}
+
+// joins says whether a phase goes on from another one without a break: what that one leaves waiting, it finds.
+func (p Phase) joins(before Phase) bool {
+	return p.Mode == Open && before.Mode == Open && p.Connections == before.Connections && p.Fresh == before.Fresh && p.Resume == before.Resume && p.Obey == before.Obey
 }
 
 // check refuses what makes no sense, before anything is started.
@@ -65,8 +74,17 @@ func (p Phase) check() error {
 	default:
 		return fmt.Errorf("mode %q: want one of %v", p.Mode, Modes())
 	}
-	if p.Connections < 1 || p.Connections > connectionsMax || p.For < 0 || p.Rate < 0 || p.Rate > rateMax || p.Changes < 0 {
-		return fmt.Errorf("connections are 1 to %d, a rate is at most %d a second, and nothing is negative", connectionsMax, rateMax)
+	switch {
+	case p.Connections < 1 || p.Connections > connectionsMax:
+		return fmt.Errorf("connections are 1 to %d", connectionsMax)
+	case p.Rate < 0 || p.Rate > rateMax || p.Changes < 0 || p.Changes > rateMax:
+		return fmt.Errorf("a rate is 0 to %d a second", rateMax)
+	case p.For <= 0 || min(p.Warmup, p.Interval, p.Slow, p.Stall) < 0 || max(p.For+p.Warmup, p.Interval, p.Slow) > phaseMax:
+		return fmt.Errorf("no time is negative or longer than %s", phaseMax)
+	case p.Stall > p.For*2/3:
+		return fmt.Errorf("a database that stands still for %s, from a third of a phase of %s on, does not come back in it", p.Stall, p.For)
+	case p.Resume && !p.Fresh:
+		return errors.New("only new connections resume TLS sessions")
 	}
 	return nil
 }
@@ -74,6 +92,7 @@ func (p Phase) check() error {
 const (
 	connectionsMax = 20_000
 	rateMax        = 1_000_000
+	phaseMax       = 24 * time.Hour
 )
 
 // String says on one line how clients come.
@@ -117,26 +136,27 @@ func (p Phase) stages() []drive.Stage {
 	return []drive.Stage{{Name: "warm-up", Rate: p.Rate, For: p.Warmup, Uncounted: true}, counted}
 }
 
-// A PhaseReport is what a phase came to. Latencies count from the moment at which a request was to start; in a closed
-// loop that is when it was sent.
+// A PhaseReport is what a phase came to. Latencies are those of right answers, from the moment at which a request was to
+// start; in a closed loop that is when it was first sent. What failed has none and stands in Errors.
 type PhaseReport struct {
 	Phase
 	Offered    int            `json:"offered"`  // arrivals; in a closed loop, requests
 	Answered   int            `json:"answered"` // of these, rightly
-	Rate       Rate           `json:"answers"`
+	Rate       Rate           `json:"answers"`  // by when they came, whenever their requests were to start
 	Latency    Latency        `json:"latency"`
 	Service    Latency        `json:"service"` // from sending, dialling included
 	Refused    int            `json:"refused"`
 	Refusal    *Latency       `json:"refusal,omitempty"` // of refusals, from sending
 	Errors     map[string]int `json:"errors,omitempty"`
-	Handshakes int            `json:"handshakes,omitempty"`
-	Resumed    int            `json:"resumed,omitempty"`
+	Handshakes int            `json:"handshakes,omitempty"` // for new connections
+	Resumed    int            `json:"resumed,omitempty"`    // of these
 	Handshake  *Latency       `json:"handshake,omitempty"`
 	LastSec    float64        `json:"last_sec,omitempty"` // of Once: when the last was served
 	Curve      []Quantile     `json:"curve,omitempty"`    // of Latency
 	Server     *observe.Usage `json:"server,omitempty"`
 	Client     observe.Usage  `json:"client"`
-	From       float64        `json:"from_sec"` // since the run began
+	From       float64        `json:"from_sec"`             // since the run began
+	Lasted     float64        `json:"lasted_sec,omitempty"` // where it was interrupted
 	Times      times          `json:"times_sec"`
 }
 
@@ -165,16 +185,36 @@ type Quantile struct {
 	Millis float64 `json:"ms"` // so long
 }
 
-// phases drives phases that follow one another without a gap, all of the same run, and gives what each came to.
+// phases drives phases that follow one another without a gap, all of the same run, and gives what each came to. Those
+// that an interruption kept from beginning are left out.
 func (r *run) phases(ctx context.Context, group []Phase) []PhaseReport {
+	l := r.load(group)
+	m := newMeters(r.target.pid, len(l.Stages))
+	l.Begin, l.End = m.begin, m.end
+	tally := l.Run(ctx)
+	r.keep(tally)
+	var all []PhaseReport
+	for i, s := range tally.Stages {
+		if s.Uncounted || s.Lasted == 0 {
+			continue
+		}
+		p := report(group[len(all)], s, tally)
+		p.Server, p.Client = m[i].Usage(s.Came())
+		p.From = s.From.Sub(r.began).Seconds()
+		all = append(all, p)
+	}
+	return all
+}
+
+// load says how the clients of a group of phases come.
+func (r *run) load(group []Phase) drive.Load {
 	first := group[0]
-	meter := observe.NewMeter(r.target.pid)
 	l := drive.Load{
 		Address: cmp.Or(r.book.scenario.address, r.target.address), TLS: r.target.tls, Connections: first.Connections, Next: r.book.next,
-		Fresh: first.Fresh, Obey: first.Obey, Begin: meter.Begin, End: meter.End,
+		Fresh: first.Fresh, Obey: first.Obey,
 	}
 	if show := r.config.Progress; show != nil {
-		l.Each = func(second int, s drive.Second) { show(Progress{Phase: group[0], At: second, Second: s}) }
+		l.Each = func(second int, s drive.Second) { show(progress(group, second, s)) }
 	}
 	if r.book.scenario.plain {
 		l.TLS = nil
@@ -191,22 +231,18 @@ func (r *run) phases(ctx context.Context, group []Phase) []PhaseReport {
 		l.Arrivals = drive.Steady(first.Agents, first.Interval, l.Stages, seed)
 	case Once:
 		l.Arrivals = drive.AtOnce(first.Agents)
-		l.Patience = time.Second
+		l.Patience = time.Second // the phase itself is as long as anybody waits
 	}
-	began := time.Now()
-	tally := l.Run(ctx)
-	r.keep(tally, began)
-	var all []PhaseReport
-	for _, s := range tally.Stages {
-		if s.Uncounted {
-			continue
-		}
-		p := report(group[len(all)], s, tally)
-		p.Server, p.Client = meter.Usage(p.Answered)
-		p.From = s.From.Sub(r.began).Seconds()
-		all = append(all, p)
+	return l
+}
+
+// progress finds the phase that a second of a group belongs to.
+func progress(group []Phase, second int, s drive.Second) Progress {
+	for len(group) > 1 && time.Duration(second)*time.Second > group[0].Warmup+group[0].For {
+		second -= int((group[0].Warmup + group[0].For) / time.Second)
+		group = group[1:]
 	}
-	return all
+	return Progress{Phase: group[0], At: second, Second: s}
 }
 
 // seed makes the arrivals of every run the same, so that two runs can be compared.
@@ -215,14 +251,17 @@ const seed = 20_250_101
 func report(p Phase, s *drive.StageTally, t *drive.Tally) PhaseReport {
 	r := PhaseReport{
 		Phase: p, Offered: s.Offered, Answered: int(s.Latency.TotalCount()), Rate: rateOf(s.Rates()), Latency: latencyOf(s.Latency), Service: latencyOf(s.Service),
-		Refused: s.Refused, Errors: s.Errors, Handshakes: t.Handshakes, Resumed: t.Resumed, Times: p.times(),
+		Refused: s.Refused, Errors: s.Errors, Handshakes: s.Handshakes, Resumed: s.Resumed, Times: p.times(),
 	}
 	if s.Refused > 0 {
 		l := latencyOf(s.Refusal)
 		r.Refusal = &l
 	}
+	if s.Lasted < s.For {
+		r.Lasted = s.Lasted.Seconds()
+	}
 	if p.Fresh {
-		l := latencyOf(t.Handshake)
+		l := latencyOf(s.Handshake)
 		r.Handshake = &l
 	}
 	if p.Mode == Once && !t.Last.IsZero() {

@@ -116,7 +116,7 @@ func (r Report) facts() []page.Group {
 
 func (r Report) phaseTable() page.Table {
 	t := page.Table{Title: "Phases", Head: []string{"phase", "offered", "answered", "a second", "p50", "p95", "p99", "p99.9", "longest", "refused", "errors", "server, cores"},
-		Note: "Latencies are milliseconds from the moment at which a request was to start; in a closed loop that is when it was sent."}
+		Note: "Latencies are milliseconds from the moment at which a request was to start, or in a closed loop was first sent, to a right answer. What failed or was refused has none. The rate is of answers by when they came."}
 	for _, p := range r.Phases {
 		failed, cores := 0, ""
 		for _, n := range p.Errors {
@@ -161,7 +161,11 @@ func (r Report) waitTable() page.Table {
 func (r Report) line(name string, of func(Second) float64) page.Series {
 	s := page.Series{Name: name}
 	for _, second := range r.Seconds {
-		s.X, s.Y = append(s.X, second.At), append(s.Y, of(second))
+		y := of(second)
+		if second.Partial {
+			y = math.NaN() // its counts are no rates
+		}
+		s.X, s.Y = append(s.X, second.At), append(s.Y, y)
 	}
 	return s
 }

@@ -86,7 +86,7 @@ func (t *target) admitReader(ctx context.Context) error {
 func (t *target) regular(ctx context.Context, p Population) (scenario, error) {
 	tokens := make([][]string, p.People)
 	run := label()
-	err := side(setUp, p.People, func(i int) (err error) {
+	err := side(ctx, setUp, p.People, func(i int) (err error) {
 		a := api.NewAccount{Kind: "service", Name: run + "-" + strconv.Itoa(i), Roles: []string{"issuer"}, Authorities: []string{"machines"}}
 		_, tokens[i], err = t.admit(ctx, a, share(p.Tokens, p.People, i))
 		return err
@@ -94,7 +94,7 @@ func (t *target) regular(ctx context.Context, p Population) (scenario, error) {
 	if err != nil {
 		return scenario{}, err
 	}
-	all, err := newOrders(orders)
+	all, err := newOrders(ctx, orders)
 	if err != nil {
 		return scenario{}, err
 	}
@@ -188,7 +188,7 @@ func (t *target) agents(ctx context.Context, p Population) (scenario, error) {
 func (t *target) actors(ctx context.Context, p Population, standing bool) ([]*actor, error) {
 	people := make([]*person, p.People)
 	run := label()
-	err := side(setUp, p.People, func(i int) (err error) {
+	err := side(ctx, setUp, p.People, func(i int) (err error) {
 		people[i], err = t.newPerson(ctx, run+"-"+strconv.Itoa(i), share(p.Tokens, p.People, i), standing)
 		return err
 	})
@@ -196,7 +196,7 @@ func (t *target) actors(ctx context.Context, p Population, standing bool) ([]*ac
 		return nil, err
 	}
 	all := make([]*actor, p.Agents)
-	return all, side(setUp, p.Agents, func(i int) (err error) {
+	return all, side(ctx, setUp, p.Agents, func(i int) (err error) {
 		all[i], err = t.newActor(ctx, i, people[i%len(people)])
 		return err
 	})

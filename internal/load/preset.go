@@ -80,7 +80,8 @@ func (p *Preset) Apply(c IssueConfig, with Parameters) IssueConfig {
 			one.Connections = with.Connections
 		}
 		if with.Duration > 0 {
-			one.For = time.Duration(float64(one.For) * with.Duration.Seconds() / longest.Seconds())
+			scale := with.Duration.Seconds() / longest.Seconds()
+			one.For, one.Stall = time.Duration(float64(one.For)*scale), time.Duration(float64(one.Stall)*scale)
 		}
 		c.Phases = append(c.Phases, one)
 	}
@@ -171,7 +172,7 @@ func capacities() []Preset {
 			scenario:    Agent, population: Population{People: 500, Agents: 5000, Tokens: 1000},
 			phases: []Phase{{Mode: Open, Connections: 256, Rate: 833, For: 10 * time.Minute, Warmup: warm}},
 			judge: func(r Report) []Criterion {
-				return append(append(steadily(r), busy(r.first(), 0.35)), r.resident(250<<20)...)
+				return append(append(steadily(r), busy(r.first(), 0.35)), r.resident(250)...)
 			},
 		},
 		{
@@ -210,8 +211,7 @@ func capacities() []Preset {
 			Expectation: "Two signatures, no verification: faster than certificates for a person's own signature.",
 			scenario:    Renew, population: Population{People: 16, Agents: 64, Tokens: 16}, phases: []Phase{{Connections: 64, For: 30 * time.Second, Warmup: warm}},
 			judge: func(r Report) []Criterion {
-				rate := r.first().Rate.PerSecond
-				return []Criterion{criterion(rate >= 5000, "at least 5,000 renewals a second", "%s", thousands(rate))}
+				return []Criterion{atLeast("renewals", r.first().Rate.PerSecond, 5000)}
 			},
 		},
 		{
@@ -222,11 +222,10 @@ func capacities() []Preset {
 		},
 		{
 			Name: "ocsp", Purpose: "The status of 1,000 certificates, asked for again and again.",
-			Expectation: "Answers come from the cache; what is left is HTTPS.",
+			Expectation: "Answers come from the cache; what is left is HTTP.",
 			scenario:    OCSP, population: Population{People: 16, Agents: 64, Tokens: 64}, phases: []Phase{{Connections: 64, For: 30 * time.Second, Warmup: warm}},
 			judge: func(r Report) []Criterion {
-				rate := r.first().Rate.PerSecond
-				return []Criterion{criterion(rate >= 30_000, "at least 30,000 answers a second", "%s", thousands(rate))}
+				return []Criterion{atLeast("answers", r.first().Rate.PerSecond, 30_000)}
 			},
 		},
 		{
@@ -306,8 +305,7 @@ func adversities() []Preset {
 			Expectation: "The write-ahead log stays small.",
 			scenario:    Agent, population: Population{People: 16, Agents: 64, Tokens: 64}, phases: []Phase{{Connections: 64, For: 10 * time.Minute, Warmup: warm, Reader: true}},
 			judge: func(r Report) []Criterion {
-				most := r.highest(func(s Second) float64 { return float64(s.Log) })
-				return []Criterion{criterion(most <= 64<<20, "the write-ahead log is at most 64 MB", "%.0f MB", most/(1<<20))}
+				return []Criterion{atMostMB("the write-ahead log", r.highest(func(s Second) float64 { return float64(s.Log) }), 64)}
 			},
 		},
 		{
@@ -318,13 +316,7 @@ func adversities() []Preset {
 				{Name: "capacity", Connections: 64, For: 15 * time.Second, Warmup: warm}, {Name: "quiet", Mode: Open, Connections: 256, Share: 0.5, For: 30 * time.Second, Warmup: warm},
 				{Name: "changing", Mode: Open, Connections: 256, Share: 0.5, For: 30 * time.Second, Changes: 100}, {Name: "quiet again", Mode: Open, Connections: 256, Share: 0.5, For: 30 * time.Second},
 			},
-			judge: func(r Report) []Criterion {
-				if len(r.Phases) < 4 {
-					return nil
-				}
-				quiet := max(r.Phases[1].Latency.P99, r.Phases[3].Latency.P99)
-				return []Criterion{criterion(r.Phases[2].Latency.P99 <= quiet*1.2, "p99 within a fifth of the quiet one", "%.2f ms, quiet %.2f ms", r.Phases[2].Latency.P99, quiet)}
-			},
+			judge: unmoved,
 		},
 	}
 }

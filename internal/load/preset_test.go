@@ -1,11 +1,13 @@
 package load
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"chancery/internal/load/drive"
+	"chancery/internal/load/observe"
 )
 
 func TestPresetsCanRun(t *testing.T) {
@@ -25,7 +27,7 @@ func TestPresetsCanRun(t *testing.T) {
 		for _, phases := range [][]PhaseReport{nil, {{}}, make([]PhaseReport, len(p.phases))} {
 			r := Report{Phases: phases}
 			for _, verdict := range append(p.judge(r), r.nothingLost()) {
-				if verdict.Text == "" || verdict.Verdict == "" {
+				if verdict.Text == "" || verdict.Verdict == "" || verdict.Verdict == Met && !strings.HasPrefix(verdict.Text, "never killed") && !strings.HasSuffix(verdict.Text, "no failure") {
 					t.Errorf("%s judges %d empty phases with %+v", p.Name, len(phases), verdict)
 				}
 			}
@@ -66,6 +68,16 @@ func TestPhasesThatMakeNoSense(t *testing.T) {
 		"a share of nothing":            {Phases: []Phase{{Mode: Open, Share: 0.5}}},
 		"a slow disk of another server": {Remote: &Remote{}, Phases: []Phase{{Slow: time.Second}}},
 		"a negative population":         {Population: Population{People: -1}},
+		"a negative interval":           {Phases: []Phase{{Mode: Steady, Interval: -1}}},
+		"a negative warm-up":            {Phases: []Phase{{Warmup: -1}}},
+		"a week":                        {Phases: []Phase{{For: 7 * 24 * time.Hour}}},
+		"a stall that outlasts the run": {Phases: []Phase{{For: time.Minute, Stall: 41 * time.Second}}},
+		"sessions of kept connections":  {Phases: []Phase{{Resume: true}}},
+		"SQLite elsewhere":              {StoreURL: "sqlite:/var/lib/chancery/chancery.db"},
+		"cores of another server":       {Remote: &Remote{}, Cores: 1},
+		"OCSP of nowhere":               {Remote: &Remote{MTLS: "127.0.0.1:1"}, Scenario: OCSP},
+		"renewals nowhere":              {Remote: &Remote{Public: "127.0.0.1:1"}, Scenario: Renew},
+		"settings of another server":    {Remote: &Remote{}, Preset: &Preset{settings: []string{"limit.rate=1000"}}},
 	} {
 		if err := c.Check(); err == nil {
 			t.Errorf("%s was accepted", what)
@@ -74,12 +86,15 @@ func TestPhasesThatMakeNoSense(t *testing.T) {
 }
 
 func TestOpenPhasesAreOneRun(t *testing.T) {
-	phases := []Phase{{Mode: Closed}, {Mode: Open, Connections: 8}, {Mode: Open, Connections: 8}, {Mode: Open, Connections: 9}, {Mode: Steady}, {Mode: Steady}}
+	phases := []Phase{
+		{Mode: Closed}, {Mode: Open, Connections: 8}, {Mode: Open, Connections: 8}, {Mode: Open, Connections: 9}, {Mode: Steady}, {Mode: Steady},
+		{Mode: Open, Fresh: true}, {Mode: Open, Fresh: true, Resume: true}, {Mode: Open, Fresh: true, Resume: true, Obey: true},
+	}
 	var lengths []int
 	for _, g := range groups(phases) {
 		lengths = append(lengths, len(g))
 	}
-	if len(lengths) != 5 || lengths[1] != 2 {
+	if len(lengths) != 8 || lengths[1] != 2 {
 		t.Errorf("groups of %v", lengths)
 	}
 }
@@ -95,6 +110,70 @@ func TestRecovery(t *testing.T) {
 	}
 	if _, ok := r.recovery(8, 10); ok {
 		t.Error("two calm seconds count as recovered")
+	}
+	r.Seconds[8].Refused = 1
+	if _, ok := r.recovery(4, 10); ok {
+		t.Error("a service that refuses somebody counts as recovered")
+	}
+}
+
+// TestSamplesBelongToTheTimeTheyTellOf: a sample is taken when its second is over.
+func TestSamplesBelongToTheTimeTheyTellOf(t *testing.T) {
+	began := time.Now()
+	r := &run{began: began}
+	at := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
+	r.seconds(&drive.Tally{Began: at(5), Seconds: []drive.Second{{Answered: 1}, {Answered: 2}, {Answered: 3, Partial: true}}})
+	r.seconds(&drive.Tally{Began: at(2300), Seconds: []drive.Second{{Answered: 4}, {Answered: 5}}})
+	var record observe.Record
+	for i, ms := range []int{1020, 2020, 3020, 4020} {
+		record.Seconds = append(record.Seconds, observe.Second{At: at(ms), Server: float64(i + 1)})
+	}
+	r.watched(record)
+	var got []float64
+	for _, s := range r.Seconds {
+		got = append(got, s.Server)
+	}
+	if want := []float64{1, 2, 0, 3, 4}; !slices.Equal(got, want) {
+		t.Errorf("the server's cores by second are %v, want %v", got, want)
+	}
+}
+
+func TestProgressNamesThePhase(t *testing.T) {
+	group := []Phase{{Name: "one", Warmup: time.Second, For: 2 * time.Second}, {Name: "two", For: 2 * time.Second}}
+	for second, want := range map[int]string{1: "one", 3: "one", 4: "two", 5: "two", 6: "two"} {
+		if got := progress(group, second, drive.Second{}); got.Phase.Name != want || want == "two" && got.At != second-3 {
+			t.Errorf("second %d is second %d of %s, want %s", second, got.At, got.Phase.Name, want)
+		}
+	}
+}
+
+// TestOnceCountsEverybody: all come at once, so none may come in a warm-up, and whoever is refused comes again.
+func TestOnceCountsEverybody(t *testing.T) {
+	p := Phase{Mode: Once, Warmup: 3 * time.Second}.withDefaults(Population{Agents: 9})
+	if stages := p.stages(); len(stages) != 1 || stages[0].Uncounted || !p.Obey || p.Agents != 9 {
+		t.Errorf("%+v has the stages %+v", p, stages)
+	}
+}
+
+func TestDatabasesOfASuiteAreToldApart(t *testing.T) {
+	got := storeNames([]string{"", "postgres://a:secret@one/", "mysql://b@two/", "postgres://a:secret@three/"})
+	if want := []string{"sqlite", "postgres", "mysql", "postgres-2"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestTooMuchIsNoFault: what found no free connection shows in the phase, and fails the run no more than a refusal does.
+func TestTooMuchIsNoFault(t *testing.T) {
+	r := Report{Errors: map[string]int{drive.Unserved: 7}, Phases: []PhaseReport{{Phase: Phase{Mode: Open, For: time.Minute}, Offered: 17, Answered: 10}}}
+	if err := r.Failed(); err != nil {
+		t.Error(err)
+	}
+	if r.mark(); !strings.Contains(strings.Join(r.Marks, "\n"), "7 of 17 requests were not answered") {
+		t.Errorf("the marks are silent: %v", r.Marks)
+	}
+	r.Errors["500"] = 1
+	if r.Failed() == nil {
+		t.Error("an error passes")
 	}
 }
 
@@ -118,9 +197,10 @@ func TestCriteriaCanBeMissed(t *testing.T) {
 			t.Errorf("%s: %d criteria missed, want %d", what, missed, c.want)
 		}
 	}
-	lost := Report{Answered: 10, Lookup: Lookup{Lost: 1}}
-	if got := lost.nothingLost(); got.Verdict != Missed {
-		t.Errorf("a lost certificate is judged %+v", got)
+	for what, u := range map[string]Lookup{"a lost certificate": {LookedUp: 10, Lost: 1}, "one that nobody looked up": {LookedUp: 9}} {
+		if got := (Report{Answered: 10, Lookup: u}).nothingLost(); got.Verdict != Missed {
+			t.Errorf("%s is judged %+v", what, got)
+		}
 	}
 }
 

@@ -34,33 +34,45 @@ func (b *bearer) holds(leaf *x509.Certificate, chain string, base *tls.Config) e
 	for _, c := range above {
 		shown.Certificate = append(shown.Certificate, c.Raw)
 	}
-	config := base.Clone()
+	config := base.Clone() // with the session, which survives the certificate
 	config.Certificates = []tls.Certificate{shown}
-	if was := b.tls.Load(); was != nil { // the session survives the certificate
-		config.ClientSessionCache = was.ClientSessionCache
-	}
 	serial := serialOf(leaf)
 	b.serial.Store(&serial)
 	b.tls.Store(config)
 	return nil
 }
 
-// A renewal says how bearers renew.
+// A renewal says how bearers renew in the phases that run.
 type renewal struct {
 	fresh  bool // each renewal on a new connection, with the latest certificate
 	resume bool // that resumes the session before
 }
 
-func (n renewal) base(t *target) *tls.Config {
+// begin is called before phases, while nobody renews.
+func (n *renewal) begin(p Phase) { n.fresh, n.resume = p.Fresh, p.Resume }
+
+func (n *renewal) base(t *target) *tls.Config {
 	base := t.tls.Clone()
-	if n.resume {
-		base.ClientSessionCache = tls.NewLRUClientSessionCache(1)
-	}
+	base.ClientSessionCache = &session{ClientSessionCache: tls.NewLRUClientSessionCache(1), of: n}
 	return base
 }
 
+// A session is the last TLS session of a bearer, which is there in phases that resume.
+type session struct {
+	tls.ClientSessionCache
+	of *renewal
+}
+
+// Get is for crypto/tls.
+func (s *session) Get(key string) (*tls.ClientSessionState, bool) {
+	if !s.of.resume {
+		return nil, false
+	}
+	return s.ClientSessionCache.Get(key)
+}
+
 // next makes the job by which a bearer renews.
-func (n renewal) next(b *bearer, path string, body []byte, e expectation) job {
+func (n *renewal) next(b *bearer, path string, body []byte, e expectation) job {
 	j := job{path: path, body: body, tls: b.tls.Load(), expect: e}
 	if n.fresh {
 		j.accepted = func(leaf *x509.Certificate, got api.Issued) {
@@ -71,7 +83,8 @@ func (n renewal) next(b *bearer, path string, body []byte, e expectation) job {
 }
 
 // renewals prepares agents that renew under a standing approval.
-func (t *target) renewals(ctx context.Context, p Population, n renewal) (scenario, error) {
+func (t *target) renewals(ctx context.Context, p Population) (scenario, error) {
+	n := &renewal{}
 	all, err := t.actors(ctx, p, true)
 	if err != nil {
 		return scenario{}, err
@@ -90,7 +103,7 @@ func (t *target) renewals(ctx context.Context, p Population, n renewal) (scenari
 	}
 	verifier := t.verifier()
 	return scenario{
-		path: "/api/v1/agent-certificates/renew", issuer: "agents", address: t.mtls,
+		path: "/api/v1/agent-certificates/renew", issuer: "agents", address: t.mtls, begin: n.begin,
 		next: func(turn int) (job, error) {
 			a := all[turn%len(all)]
 			return n.next(&a.bearer, "", []byte("{}"), expectation{spki: a.spki, lifetime: benchLifetime, agent: a.id}), nil
@@ -100,7 +113,8 @@ func (t *target) renewals(ctx context.Context, p Population, n renewal) (scenari
 }
 
 // regularRenewals prepares machines that renew with the key they have.
-func (t *target) regularRenewals(ctx context.Context, p Population, n renewal) (scenario, error) {
+func (t *target) regularRenewals(ctx context.Context, p Population) (scenario, error) {
+	n := &renewal{}
 	first, err := t.regular(ctx, p)
 	if err != nil {
 		return scenario{}, err
@@ -110,12 +124,12 @@ func (t *target) regularRenewals(ctx context.Context, p Population, n renewal) (
 		return scenario{}, err
 	}
 	all := make([]*bearer, p.Agents)
-	err = side(setUp, p.Agents, func(i int) (err error) {
+	err = side(ctx, setUp, p.Agents, func(i int) (err error) {
 		all[i], err = t.newBearer(ctx, first, i, n)
 		return err
 	})
 	return scenario{
-		issuer: "machines", address: t.mtls, verify: t.verifyRegular,
+		issuer: "machines", address: t.mtls, verify: t.verifyRegular, begin: n.begin,
 		next: func(turn int) (job, error) {
 			b := all[turn%len(all)]
 			return n.next(b, "/api/v1/certificates/"+*b.serial.Load()+"/renew", body, expectation{spki: b.spki, commonName: b.commonName, lifetime: regularLifetime}), nil
@@ -124,7 +138,7 @@ func (t *target) regularRenewals(ctx context.Context, p Population, n renewal) (
 }
 
 // newBearer has a first certificate issued for a key of its own.
-func (t *target) newBearer(ctx context.Context, first scenario, number int, n renewal) (*bearer, error) {
+func (t *target) newBearer(ctx context.Context, first scenario, number int, n *renewal) (*bearer, error) {
 	s, err := newSubject(number)
 	if err != nil {
 		return nil, err
@@ -185,7 +199,7 @@ func (t *target) issue(ctx context.Context, s scenario, n int) ([]given, error) 
 	for range cap(free) {
 		free <- &drive.Connection{Address: t.address, TLS: t.tls}
 	}
-	err := side(cap(free), n, func(i int) error {
+	err := side(ctx, cap(free), n, func(i int) error {
 		j, err := s.next(i)
 		if err != nil {
 			return err

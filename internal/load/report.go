@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"time"
 
@@ -74,11 +75,8 @@ type Second struct {
 
 func newReport(c IssueConfig) Report {
 	r := Report{
-		At: time.Now().UTC().Truncate(time.Second), Scenario: c.Scenario, Protocol: "HTTP/1.1 over TLS 1.3, kept alive", Settings: c.Settings, Population: c.Population,
+		At: time.Now().UTC().Truncate(time.Second), Scenario: c.Scenario, Protocol: protocol(c), Settings: c.Settings, Population: c.Population,
 		Cores: c.Cores, Memory: c.Memory, changed: c.changed, Errors: map[string]int{}, Machine: observe.Look(),
-	}
-	if c.Phases[0].Fresh {
-		r.Protocol = "HTTP/1.1 over TLS 1.3, a new connection for each request"
 	}
 	if p := c.Preset; p != nil {
 		r.Preset, r.Purpose, r.Expectation = p.Name, p.Purpose, p.Expectation
@@ -86,26 +84,51 @@ func newReport(c IssueConfig) Report {
 	return r
 }
 
+// protocol says how the clients of a run speak to the server.
+func protocol(c IssueConfig) string {
+	text := "HTTP/1.1 over TLS 1.3"
+	switch c.Scenario {
+	case Verify:
+		return "no server is asked"
+	case OCSP, CRL:
+		text = "HTTP/1.1 without TLS"
+	case Renew, RenewRegular:
+		text = "HTTP/1.1 over mTLS 1.3"
+	}
+	if c.Phases[0].Fresh {
+		return text + ", a new connection for each request"
+	}
+	return text + ", kept alive"
+}
+
 // seconds lays what clients saw beside what was seen of the machine.
-func (r *run) seconds(all []drive.Second, began time.Time) {
-	for i, s := range all {
-		r.Seconds = append(r.Seconds, Second{At: began.Sub(r.began).Seconds() + float64(i), Second: s})
+func (r *run) seconds(t *drive.Tally) {
+	for i, s := range t.Seconds {
+		r.Seconds = append(r.Seconds, Second{At: t.Began.Sub(r.began).Seconds() + float64(i), Second: s})
 	}
 }
 
-// watched adds what the machine did to the seconds in which it did it.
+// watched adds what the machine did to the seconds in which it did it. A sample tells of the time since the one before
+// it, so it belongs where the middle of that time lies.
 func (r *run) watched(record observe.Record) {
+	i, before := 0, time.Duration(0)
 	for _, seen := range record.Seconds {
-		at := seen.At.Sub(r.began).Seconds()
-		for i := range r.Seconds {
-			s := &r.Seconds[i]
-			if at <= s.At || at > s.At+1 {
-				continue
-			}
-			s.Server, s.Client, s.Busy, s.Steal = seen.Server, seen.Client, seen.Busy, seen.Steal
-			s.Resident, s.Disk, s.Log, s.Batch, s.Sync = seen.Resident, seen.Disk, seen.Log, seen.Batch, seen.Sync
-			s.Connections, s.Waits = seen.Connections, seen.Waits
+		at := seen.At.Sub(r.began)
+		middle := (before + (at-before)/2).Seconds()
+		before = at
+		for i < len(r.Seconds) && (r.Seconds[i].Partial || r.Seconds[i].At+1 <= middle) {
+			i++
 		}
+		if i == len(r.Seconds) {
+			return
+		}
+		s := &r.Seconds[i]
+		if middle < s.At { // between two groups of phases
+			continue
+		}
+		s.Server, s.Client, s.Busy, s.Steal = seen.Server, seen.Client, seen.Busy, seen.Steal
+		s.Resident, s.Disk, s.Log, s.Batch, s.Sync = seen.Resident, seen.Disk, seen.Log, seen.Batch, seen.Sync
+		s.Connections, s.Waits = seen.Connections, seen.Waits
 	}
 }
 
@@ -132,16 +155,29 @@ func (r *Report) mark() {
 			break
 		}
 	}
-	if p := r.first(); p.Mode == Closed {
-		if s := spread(p.Rate.Samples); s > 0.1 {
-			r.Marks = append(r.Marks, fmt.Sprintf("unsteady: the samples lie %.0f %% apart", s*100))
-		}
+	for _, p := range r.Phases {
+		r.Marks = append(r.Marks, p.marks()...)
 	}
 	for _, s := range r.Durability {
 		if !s.Safe {
 			r.Marks = append(r.Marks, fmt.Sprintf("not durable: %s is %s", s.Name, s.Value))
 		}
 	}
+}
+
+// marks says what makes a phase doubtful.
+func (p PhaseReport) marks() (marks []string) {
+	name := cmp.Or(p.Name, p.Mode)
+	if s := spread(p.Rate.Samples); p.Mode == Closed && s > 0.1 {
+		marks = append(marks, fmt.Sprintf("unsteady: the samples of %s lie %.0f %% apart", name, s*100))
+	}
+	if without := p.Offered - p.Answered; p.Mode != Closed && p.Mode != Paced && without > 0 {
+		marks = append(marks, fmt.Sprintf("%s: %d of %d requests were not answered and have no part in the latency", name, without, p.Offered))
+	}
+	if !p.Fresh && p.Handshakes > p.Connections {
+		marks = append(marks, fmt.Sprintf("%s: connections were not kept, there were %d handshakes", name, p.Handshakes))
+	}
+	return marks
 }
 
 // first is the first phase, or an empty one where there is none.
@@ -161,8 +197,8 @@ func (r Report) Failed() error {
 	if r.Doubles > 0 {
 		errs = append(errs, fmt.Errorf("%d serials were given twice", r.Doubles))
 	}
-	if len(r.Errors) > 0 && !r.expectsErrors() {
-		errs = append(errs, fmt.Errorf("requests failed: %s", strings.Join(listed(r.Errors), ", ")))
+	if failed := r.faults(); len(failed) > 0 && !r.expectsErrors() {
+		errs = append(errs, fmt.Errorf("requests failed: %s", strings.Join(listed(failed), ", ")))
 	}
 	if r.Killed {
 		errs = append(errs, errors.New("the server was killed for want of memory"))
@@ -171,6 +207,14 @@ func (r Report) Failed() error {
 		errs = append(errs, errors.New("nothing was answered in the counted time"))
 	}
 	return errors.Join(append(errs, r.Lookup.failed())...)
+}
+
+// faults are the errors without those of requests that never found a free connection: more was asked for than could be
+// served, and the phases tell how much.
+func (r Report) faults() map[string]int {
+	faults := maps.Clone(r.Errors)
+	delete(faults, drive.Unserved)
+	return faults
 }
 
 // expectsErrors says whether the run asked for more than can be served, so that some requests find no server.

@@ -80,10 +80,11 @@ func Suite(ctx context.Context, c SuiteConfig) (SuiteReport, error) {
 	if len(c.Stores) == 0 {
 		c.Stores = []string{""}
 	}
+	names := storeNames(c.Stores)
 	for _, p := range presets {
-		for _, store := range c.Stores {
-			c.Log("== %s on %s: %s", p.Name, databaseOf(store), p.Purpose)
-			run, err := c.run(ctx, r.Folder, p, store)
+		for i, store := range c.Stores {
+			c.Log("== %s on %s: %s", p.Name, names[i], p.Purpose)
+			run, err := c.run(ctx, r.Folder, p, store, names[i])
 			r.Runs = append(r.Runs, run)
 			c.Log("== %s on %s: %s %s", p.Name, run.Database, run.State, run.Why)
 			if err = errors.Join(err, r.write()); err != nil {
@@ -94,6 +95,20 @@ func Suite(ctx context.Context, c SuiteConfig) (SuiteReport, error) {
 	r.Machine.Done()
 	r.Interrupted = ctx.Err() != nil
 	return r, r.write()
+}
+
+// storeNames tells the databases of a suite apart without their addresses, which hold secrets.
+func storeNames(stores []string) []string {
+	var all []string
+	times := map[string]int{}
+	for _, store := range stores {
+		name := databaseOf(store)
+		if times[name]++; times[name] > 1 {
+			name = fmt.Sprintf("%s-%d", name, times[name])
+		}
+		all = append(all, name)
+	}
+	return all
 }
 
 func (c SuiteConfig) presets() ([]*Preset, error) {
@@ -114,8 +129,8 @@ func (c SuiteConfig) presets() ([]*Preset, error) {
 }
 
 // run runs one preset on one database. Its error is one of writing reports; all others stand in the run.
-func (c SuiteConfig) run(ctx context.Context, folder string, p *Preset, store string) (SuiteRun, error) {
-	run := SuiteRun{Preset: p.Name, Database: databaseOf(store), State: Done}
+func (c SuiteConfig) run(ctx context.Context, folder string, p *Preset, store, name string) (SuiteRun, error) {
+	run := SuiteRun{Preset: p.Name, Database: name, State: Done}
 	if ctx.Err() != nil {
 		run.State = Skipped
 		return run, nil
@@ -139,7 +154,7 @@ func (c SuiteConfig) run(ctx context.Context, folder string, p *Preset, store st
 	}
 	first := report.first()
 	run.Rate, run.P50, run.P99, run.Criteria = first.Rate.PerSecond, first.Latency.P50, first.Latency.P99, report.Criteria
-	run.File = p.Name + "-" + run.Database
+	run.File = p.Name + "-" + name
 	return run, report.Save(filepath.Join(folder, run.File+".html"))
 }
 

@@ -49,7 +49,6 @@ type Answer struct {
 	Status     int
 	RetryAfter time.Duration
 	Body       []byte
-	Took       time.Duration // from the first octet sent to the last one read, without dialling
 	Handshake  time.Duration // dialling, TCP and TLS; 0 where the connection was open already
 	Resumed    bool          // the handshake resumed a session
 }
@@ -61,8 +60,7 @@ func (c *Connection) Ask(ctx context.Context, q Question) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	began := time.Now()
-	err = c.conn.SetDeadline(began.Add(requestTimeout))
+	err = c.conn.SetDeadline(time.Now().Add(requestTimeout))
 	if err = errors.Join(err, ctx.Err()); err != nil { // the deadline may have replaced the cut
 		c.Close()
 		return Answer{}, err
@@ -72,7 +70,7 @@ func (c *Connection) Ask(ctx context.Context, q Question) (Answer, error) {
 		c.Close()
 		return Answer{}, err
 	}
-	a.Took, a.Handshake = time.Since(began), shaken
+	a.Handshake = shaken
 	a.Resumed = shaken > 0 && c.resumed
 	return a, nil
 }
@@ -169,18 +167,24 @@ func (a Answer) Refusal() string {
 	return fmt.Sprintf("%d %s", a.Status, p.Code)
 }
 
-// Persist asks until there is an answer that is not a request for patience; three connections may break meanwhile.
+// persistFor bounds how long a server may ask for patience.
+const persistFor = 2 * time.Minute
+
+// Persist asks until there is an answer that is not a request for patience, for two minutes or so; three connections may
+// break meanwhile.
 func (c *Connection) Persist(ctx context.Context, q Question) (a Answer, err error) {
+	end := time.Now().Add(persistFor)
 	for broken := 0; broken < 3 && ctx.Err() == nil; {
 		if a, err = c.Ask(ctx, q); err != nil {
 			broken++
 			Pause(ctx, 20*time.Millisecond)
 			continue
 		}
-		if !a.Busy() {
+		left := time.Until(end)
+		if !a.Busy() || left <= 0 {
 			return a, nil
 		}
-		Pause(ctx, max(a.RetryAfter, 50*time.Millisecond))
+		Pause(ctx, min(left, max(a.RetryAfter, 50*time.Millisecond)))
 	}
 	if err == nil {
 		err = ctx.Err()

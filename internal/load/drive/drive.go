@@ -51,8 +51,8 @@ type Load struct {
 	Fresh      bool                       // every request has a connection of its own
 	Obey       bool                       // who is refused for want of capacity comes again after Retry-After; a closed loop always does
 	Patience   time.Duration              // for what has arrived and is not answered when the last stage ends; default 5 s
-	Each       func(second int, s Second) // told of every second that has gone by; quick; nil: nobody is
-	Begin, End func()                     // called when the counted time begins and ends; nil: nothing to do
+	Each       func(second int, s Second) // told of every second that has gone by, by one goroutine; nil: nobody is
+	Begin, End func(stage int)            // called when each of the Stages begins and ends, by one goroutine; nil: nothing to do
 }
 
 const defaultPatience = 5 * time.Second
@@ -63,28 +63,43 @@ func (l Load) Run(ctx context.Context) *Tally {
 		l.Patience = defaultPatience
 	}
 	t := newTally(time.Now(), l.Stages)
-	t.each = l.Each
-	var clock sync.WaitGroup
+	var clocks sync.WaitGroup
 	lasting, over := context.WithCancel(ctx)
-	clock.Go(func() { l.watch(lasting, t) })
+	clocks.Go(func() { l.watch(lasting, t) })
+	clocks.Go(func() { l.tell(lasting, t) })
 	if l.Arrivals == nil {
 		l.closed(ctx, t)
 	} else {
 		l.open(ctx, t)
 	}
 	over()
-	clock.Wait()
-	t.finish()
+	clocks.Wait()
+	t.finish(ctx.Err() != nil)
 	return t
 }
 
+// watch says when stages begin and end. One that never began does not end.
 func (l *Load) watch(ctx context.Context, t *Tally) {
-	if Pause(ctx, time.Until(t.From)) && l.Begin != nil {
-		l.Begin()
+	if l.Begin == nil || l.End == nil {
+		return
 	}
-	Pause(ctx, time.Until(t.Until))
-	if l.End != nil {
-		l.End()
+	for i, s := range t.Stages {
+		if !Pause(ctx, time.Until(s.From)) {
+			return
+		}
+		l.Begin(i)
+		Pause(ctx, time.Until(s.Until))
+		l.End(i)
+	}
+}
+
+// tell tells of each second that is over, also of one in which nothing came back.
+func (l *Load) tell(ctx context.Context, t *Tally) {
+	if l.Each == nil {
+		return
+	}
+	for n := 0; Pause(ctx, time.Until(t.Began.Add(time.Duration(n+1)*time.Second))); n++ {
+		l.Each(n+1, t.gone(n))
 	}
 }
 
@@ -107,15 +122,24 @@ func (l *Load) client(ctx context.Context, number int, t *Tally) {
 		}
 		a := arrival{turn: turn, intended: time.Now(), job: &j}
 		t.offer(a.intended)
-		for wait, f := l.see(ctx, c, &a, t); f == refused && time.Now().Add(wait).Before(t.Until); wait, f = l.see(ctx, c, &a, t) {
-			Pause(ctx, wait)
-			if ctx.Err() != nil {
-				return
-			}
-			a.intended = time.Now()
-		}
+		l.insist(ctx, c, &a, t)
 		if l.Think > 0 {
 			Pause(ctx, time.Duration(rand.ExpFloat64()*float64(l.Think)))
+		}
+	}
+}
+
+// insist sends a job of a closed loop until it is settled, and as long as the run lasts. Who is refused goes on waiting:
+// latency counts from the first time that the job was sent.
+func (l *Load) insist(ctx context.Context, c *Connection, a *arrival, t *Tally) {
+	for {
+		wait, f := l.see(ctx, c, a, t)
+		if f != refused || !time.Now().Add(wait).Before(t.Until) || !Pause(ctx, wait) {
+			return
+		}
+		if err := a.prepare(l); err != nil {
+			t.fail(a.intended, "client: "+err.Error())
+			return
 		}
 	}
 }
@@ -146,6 +170,7 @@ func (l *Load) see(ctx context.Context, c *Connection, a *arrival, t *Tally) (wa
 	if l.Fresh {
 		c.Close()
 	}
+	t.shook(a.intended, answer)
 	switch {
 	case err != nil:
 		if a.job.Unanswered != nil {
@@ -164,7 +189,6 @@ func (l *Load) see(ctx context.Context, c *Connection, a *arrival, t *Tally) (wa
 		t.fail(a.intended, answer.Refusal())
 		return 0, settled
 	}
-	t.shook(answer)
 	t.settle(a.intended, sent, a.job.Judge(answer), ctx)
 	return 0, settled
 }

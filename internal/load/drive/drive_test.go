@@ -159,8 +159,8 @@ func TestFreshConnections(t *testing.T) {
 		if fresh {
 			want = 5
 		}
-		if len(peers) != want || got.Handshakes != want {
-			t.Errorf("fresh %v: %d connections, %d handshakes, want %d", fresh, len(peers), got.Handshakes, want)
+		if shook := counted(got).Handshakes; len(peers) != want || shook != want {
+			t.Errorf("fresh %v: %d connections, %d handshakes, want %d", fresh, len(peers), shook, want)
 		}
 	}
 }
@@ -224,11 +224,14 @@ func TestArrivals(t *testing.T) {
 func TestStagesCountWhatWasToStartInThem(t *testing.T) {
 	address := serve(t, func(http.ResponseWriter, *http.Request) {})
 	stages := []Stage{{Name: "warm", Rate: 500, For: 100 * time.Millisecond, Uncounted: true}, {Name: "one", Rate: 500, For: 200 * time.Millisecond}, {Name: "two", Rate: 100, For: 200 * time.Millisecond}}
-	var begun, ended atomic.Bool
+	var said []string
 	got := Load{
 		Address: address, Connections: 8, Stages: stages, Arrivals: Poisson(stages, 3), Next: post,
-		Begin: func() { begun.Store(true) }, End: func() { ended.Store(true) },
+		Begin: func(i int) { said = append(said, "begin "+stages[i].Name) }, End: func(i int) { said = append(said, "end "+stages[i].Name) },
 	}.Run(t.Context())
+	if want := "begin warm, end warm, begin one, end one, begin two, end two"; strings.Join(said, ", ") != want {
+		t.Errorf("%v, want %s", said, want)
+	}
 	total := 0
 	for _, s := range got.Stages {
 		if s.Offered == 0 || int(s.Latency.TotalCount()) != s.Offered {
@@ -240,7 +243,84 @@ func TestStagesCountWhatWasToStartInThem(t *testing.T) {
 	for _, s := range got.Seconds {
 		seconds += s.Answered
 	}
-	if seconds != total || !got.From.Equal(got.Stages[1].From) || !begun.Load() || !ended.Load() {
-		t.Errorf("%d answers by seconds, %d by stages; counted from %s; begun %v, ended %v", seconds, total, got.From, begun.Load(), ended.Load())
+	if seconds != total || !got.From.Equal(got.Stages[1].From) {
+		t.Errorf("%d answers by seconds, %d by stages; counted from %s", seconds, total, got.From)
+	}
+	if last := got.Seconds[len(got.Seconds)-1]; !last.Partial {
+		t.Error("half a second passes for a whole one")
+	}
+}
+
+// TestAFullLineHidesNobody lets more arrive than the line holds, before a server that stands still: all of them count.
+func TestAFullLineHidesNobody(t *testing.T) {
+	release := make(chan struct{})
+	address := serve(t, func(http.ResponseWriter, *http.Request) { <-release })
+	defer close(release)
+	const n = readyMax + 1000
+	got := Load{Address: address, Connections: 1, Stages: []Stage{{For: 100 * time.Millisecond}}, Arrivals: AtOnce(n), Next: post, Patience: 100 * time.Millisecond}.Run(t.Context())
+	if s := counted(got); s.Offered != n || s.Errors[Unserved] != n || got.Seconds[0].Offered != n {
+		t.Errorf("%d arrived: %d offered, %v, %d in the first second", n, s.Offered, s.Errors, got.Seconds[0].Offered)
+	}
+}
+
+// TestLatencyOfTheRefused holds for both loops: who is sent away and comes again has waited meanwhile, and brings
+// evidence that is fresh.
+func TestLatencyOfTheRefused(t *testing.T) {
+	var asked atomic.Int64
+	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if body, _ := io.ReadAll(r.Body); string(body) == "x" && asked.Add(1) == 1 {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+		} else if string(body) == "x" {
+			<-r.Context().Done()
+		}
+	})
+	next := func(turn int) (Job, error) {
+		j, err := post(turn)
+		if turn > 0 {
+			return j, errors.New("one is enough")
+		}
+		j.Again = func() (Job, error) {
+			j.Body = []byte("anew")
+			return j, nil
+		}
+		return j, err
+	}
+	s := counted(Load{Address: address, Connections: 1, Stages: []Stage{{For: 20 * time.Second}}, Next: next}.Run(t.Context()))
+	if s.Latency.TotalCount() != 1 || s.Latency.Min() < time.Second.Microseconds() || s.Service.Max() >= time.Second.Microseconds() {
+		t.Errorf("%d answered after %d µs, %d µs after it was sent again", s.Latency.TotalCount(), s.Latency.Min(), s.Service.Max())
+	}
+}
+
+// TestInterruptedRatesAreOfWhatWasMeasured interrupts a run in its second sample: the others are not zero but missing.
+func TestInterruptedRatesAreOfWhatWasMeasured(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	address := serve(t, func(http.ResponseWriter, *http.Request) {})
+	var ended []int
+	got := Load{
+		Address: address, Connections: 1, Stages: []Stage{{For: time.Second}, {For: time.Second}}, Next: post,
+		Begin: func(int) {}, End: func(i int) { ended = append(ended, i) },
+	}.Run(ctx)
+	if rates := got.Stages[0].Rates(); len(rates) != 1 || rates[0] == 0 || len(got.Stages[1].Rates()) != 0 || len(ended) != 1 {
+		t.Errorf("rates %v and %v, ended stages %v", rates, got.Stages[1].Rates(), ended)
+	}
+}
+
+// TestEachSecondIsTold also of those in which nothing comes back, and while nobody waits for whoever listens.
+func TestEachSecondIsTold(t *testing.T) {
+	release := make(chan struct{})
+	address := serve(t, func(http.ResponseWriter, *http.Request) { <-release })
+	defer close(release)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	Load{Address: address, Connections: 1, Stages: []Stage{{For: time.Hour}}, Next: post, Each: func(second int, s Second) {
+		if second != 1 || s.Offered != 1 || s.Answered != 0 {
+			t.Errorf("second %d: %+v", second, s)
+		}
+		cancel()
+	}}.Run(ctx)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		t.Error("nobody was told")
 	}
 }

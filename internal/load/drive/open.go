@@ -24,6 +24,10 @@ type line struct {
 	changed chan struct{} // somebody was sent away and will come again
 	left    atomic.Int64  // arrived or refused, and not settled
 
+	planned time.Time // when the next one arrives; this and the next two are the dispatcher's
+	turn    int
+	more    bool // there is a next one
+
 	mu    sync.Mutex
 	later waiting // by due
 }
@@ -51,20 +55,18 @@ func (l *Load) open(ctx context.Context, t *Tally) {
 // dispatch lets everything arrive at its time and returns when all is settled or ctx ends.
 func (q *line) dispatch(ctx context.Context) {
 	defer close(q.ready)
-	began := q.tally.Began
-	after, turn, more := q.load.Arrivals.next()
+	q.advance()
 	for ctx.Err() == nil {
 		next, again := q.soonest()
-		planned := began.Add(after)
 		switch {
-		case more && (!again || !next.After(planned)):
-			if !q.sleep(ctx, planned) {
+		case q.more && (!again || !next.After(q.planned)):
+			if !q.sleep(ctx, q.planned) {
 				continue // somebody may be due earlier now
 			}
 			q.left.Add(1)
-			q.tally.offer(planned)
-			q.put(ctx, &arrival{turn: turn, intended: planned})
-			after, turn, more = q.load.Arrivals.next()
+			q.tally.offer(q.planned)
+			q.put(ctx, &arrival{turn: q.turn, intended: q.planned})
+			q.advance()
 		case again:
 			if q.sleep(ctx, next) {
 				q.put(ctx, q.pop())
@@ -78,6 +80,11 @@ func (q *line) dispatch(ctx context.Context) {
 			}
 		}
 	}
+}
+
+func (q *line) advance() {
+	after, turn, more := q.load.Arrivals.next()
+	q.planned, q.turn, q.more = q.tally.Began.Add(after), turn, more
 }
 
 func (q *line) put(ctx context.Context, a *arrival) {
@@ -141,9 +148,14 @@ func (q *line) wake() {
 	}
 }
 
-// rest gives when the ones were to start that were never settled.
+// rest gives when the ones were to start that were never settled. Those count as offered, too, that a full line kept from
+// arriving.
 func (q *line) rest() []time.Time {
 	var all []time.Time
+	for ; q.more; q.advance() {
+		q.tally.offer(q.planned)
+		all = append(all, q.planned)
+	}
 	for a := range q.ready {
 		all = append(all, a.intended)
 	}

@@ -20,8 +20,8 @@ import (
 // Samples is how many parts each stage is cut into; the median of their rates is the stage's rate.
 const Samples = 5
 
-// LatencyMax is the longest latency that is told apart; longer ones count as this.
-const LatencyMax = 10 * time.Minute
+// LatencyMax is the longest latency that is told apart; longer ones count as this. No run takes longer.
+const LatencyMax = 24 * time.Hour
 
 // A Tally is what was counted in a run. It is complete when Run returns.
 type Tally struct {
@@ -30,15 +30,10 @@ type Tally struct {
 	Last        time.Time // when the last right answer came
 	Stages      []*StageTally
 	Seconds     []Second
-	Wrongs      int      // answers that their job judged wrong
-	Wrong       []string // the first few of them
-	Handshakes  int
-	Resumed     int                     // of these
-	Handshake   *hdrhistogram.Histogram // microseconds
-	Errors      map[string]int          // of the whole run, warm-ups included
-	Refused     int                     // likewise
-
-	each func(int, Second)
+	Wrongs      int            // answers that their job judged wrong
+	Wrong       []string       // the first few of them
+	Errors      map[string]int // of the whole run, warm-ups included
+	Refused     int            // likewise
 
 	mu      sync.Mutex
 	running second
@@ -48,6 +43,7 @@ type Tally struct {
 type StageTally struct {
 	Stage
 	From, Until time.Time
+	Lasted      time.Duration           // For, or less where the run was interrupted
 	Offered     int                     // arrivals; in a closed loop, requests
 	Done        [Samples]int            // right answers, by when they came
 	Latency     *hdrhistogram.Histogram // of right answers, from the intended start, in microseconds
@@ -55,7 +51,14 @@ type StageTally struct {
 	Refused     int                     // times that somebody was refused for want of capacity
 	Refusal     *hdrhistogram.Histogram // how long that took, from sending
 	Errors      map[string]int          // by kind
+	Handshakes  int                     // for connections that were dialled
+	Resumed     int                     // of these
+	Handshake   *hdrhistogram.Histogram // microseconds
 }
+
+// Unserved is the kind of error of what was to start and found no connection, or was told to come again, until patience
+// ended.
+const Unserved = "not served before the end"
 
 // A Second is what came back in one second of the run; latencies are milliseconds from the intended start.
 type Second struct {
@@ -67,6 +70,7 @@ type Second struct {
 	P90      float64 `json:"p90_ms"`
 	P99      float64 `json:"p99_ms"`
 	Max      float64 `json:"max_ms"`
+	Partial  bool    `json:"partial,omitempty"` // the last one, which the end of the run cut short: its counts are no rates
 }
 
 // A second is the one that is being counted.
@@ -84,10 +88,10 @@ func Record(h *hdrhistogram.Histogram, d time.Duration) {
 }
 
 func newTally(began time.Time, stages []Stage) *Tally {
-	t := &Tally{Began: began, Handshake: NewHistogram(), Errors: map[string]int{}, running: second{latency: hdrhistogram.New(1, LatencyMax.Microseconds(), 2)}}
+	t := &Tally{Began: began, Errors: map[string]int{}, running: second{latency: hdrhistogram.New(1, LatencyMax.Microseconds(), 2)}}
 	at := began
 	for _, s := range stages {
-		st := &StageTally{Stage: s, From: at, Until: at.Add(s.For), Latency: NewHistogram(), Service: NewHistogram(), Refusal: NewHistogram(), Errors: map[string]int{}}
+		st := &StageTally{Stage: s, From: at, Until: at.Add(s.For), Latency: NewHistogram(), Service: NewHistogram(), Refusal: NewHistogram(), Handshake: NewHistogram(), Errors: map[string]int{}}
 		t.Stages = append(t.Stages, st)
 		at = st.Until
 		if !s.Uncounted && t.From.IsZero() {
@@ -112,9 +116,6 @@ func (t *Tally) stage(at time.Time) *StageTally {
 func (t *Tally) second(now time.Time) *Second {
 	for number := int(now.Sub(t.Began) / time.Second); t.running.number < number; t.running.number++ {
 		t.closeSecond()
-		if t.each != nil {
-			t.each(t.running.number+1, t.Seconds[t.running.number])
-		}
 	}
 	for len(t.Seconds) <= t.running.number {
 		t.Seconds = append(t.Seconds, Second{})
@@ -133,18 +134,38 @@ func (t *Tally) closeSecond() {
 	h.Reset()
 }
 
-func (t *Tally) finish() {
+// gone gives a second that is over.
+func (t *Tally) gone(number int) Second {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.second(time.Now())
-	t.closeSecond()
+	return t.Seconds[number]
 }
 
-// offer counts an arrival of an open loop.
+func (t *Tally) finish(interrupted bool) {
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	last := t.second(now)
+	t.closeSecond()
+	if *last == (Second{}) {
+		t.Seconds = t.Seconds[:len(t.Seconds)-1]
+	} else {
+		last.Partial = now.Sub(t.Began)%time.Second < 9*time.Second/10
+	}
+	for _, s := range t.Stages {
+		if s.Lasted = s.For; interrupted {
+			s.Lasted = min(s.For, max(0, now.Sub(s.From)))
+		}
+	}
+}
+
+// offer counts an arrival, in the second in which it was to start; that may have gone by.
 func (t *Tally) offer(intended time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.second(time.Now()).Offered++
+	t.second(time.Now())
+	t.Seconds[intended.Sub(t.Began)/time.Second].Offered++
 	t.stage(intended).Offered++
 }
 
@@ -196,35 +217,44 @@ func (t *Tally) fail(intended time.Time, kind string) {
 	t.stage(intended).Errors[kind]++
 }
 
-// unserved counts what was to start and got no connection, or was told to come again, until patience ended.
+// unserved counts what was never settled, by when it was to start.
 func (t *Tally) unserved(intended []time.Time) {
 	for _, at := range intended {
-		t.fail(at, "not served before the end")
+		t.fail(at, Unserved)
 	}
 }
 
 // shook counts the handshake that an answer needed, if it did.
-func (t *Tally) shook(a Answer) {
+func (t *Tally) shook(intended time.Time, a Answer) {
 	if a.Handshake == 0 {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.Handshakes++
+	s := t.stage(intended)
+	s.Handshakes++
 	if a.Resumed {
-		t.Resumed++
+		s.Resumed++
 	}
-	Record(t.Handshake, a.Handshake)
+	Record(s.Handshake, a.Handshake)
 }
 
-// Rates gives the answers per second of each sample.
+// Rates gives the answers per second of each sample, without those that an interruption cut short or kept away.
 func (s *StageTally) Rates() []float64 {
 	part := s.For.Seconds() / Samples
-	rates := make([]float64, Samples)
-	for i, n := range s.Done {
-		rates[i] = float64(n) / part
+	rates := make([]float64, Samples*s.Lasted/s.For)
+	for i := range rates {
+		rates[i] = float64(s.Done[i]) / part
 	}
 	return rates
+}
+
+// Came counts the right answers that came while the stage lasted, whenever their requests were to start.
+func (s *StageTally) Came() (n int) {
+	for _, done := range s.Done {
+		n += done
+	}
+	return n
 }
 
 // Kinds lists errors, the most frequent first.
