@@ -56,7 +56,7 @@ type Config struct {
 	Rate        float64       // requests a second of one address without credentials: 0 is no limit
 	Burst       int           // how many of them at once: twice the rate
 	Gate        Capacity      // of gated routes
-	Handshakes  Capacity      // of TLS handshakes that compute
+	Handshakes  Capacity      // of TLS handshakes; the wait is 4/5 of ReadHead, since clients commonly give up after ten seconds
 
 	Profiles bool             // serve pprof on Private, with block and mutex profiles
 	Now      func() time.Time // nil is time.Now
@@ -71,6 +71,7 @@ func (c Config) withDefaults() Config {
 	c.Work = cmp.Or(c.Work, 10*time.Second)
 	c.Write = cmp.Or(c.Write, 30*time.Second)
 	c.Idle = cmp.Or(c.Idle, time.Minute)
+	c.Handshakes.Wait = cmp.Or(c.Handshakes.Wait, c.ReadHead*4/5)
 	c.Burst = cmp.Or(c.Burst, int(2*c.Rate), 1)
 	if c.Now == nil {
 		c.Now = time.Now
@@ -85,7 +86,7 @@ type Front struct {
 	auth    Authenticator
 	metrics *Metrics
 	gate    *Gate
-	hello   *Gate // admits handshakes
+	hello   *handshakes
 	limiter *limiter
 	recent  *recent
 	routes  http.Handler
@@ -111,7 +112,7 @@ func New(c Config, api *rest.API, auth Authenticator, m *Metrics) (*Front, error
 	f := &Front{
 		config: c, auth: auth, metrics: m,
 		gate:    NewGate(c.Gate, c.Now),
-		hello:   NewGate(c.Handshakes, c.Now),
+		hello:   newHandshakes(c.Handshakes, c.Now),
 		limiter: newLimiter(c.Rate, c.Burst),
 		recent:  &recent{},
 		open:    openCount{most: int64(c.Connections)},

@@ -72,12 +72,17 @@ func (g *Gate) Enter(bytes int64) error {
 }
 
 // Leave gives back what Enter took.
-func (g *Gate) Leave(bytes int64) {
+func (g *Gate) Leave(bytes int64) { g.leave(bytes, 1) }
+
+// GiveUp is Leave for work that was not done: it tells nothing of how fast work is.
+func (g *Gate) GiveUp(bytes int64) { g.leave(bytes, 0) }
+
+func (g *Gate) leave(bytes int64, done int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.inside--
 	g.bytes -= bytes
-	g.left++
+	g.left += done
 	g.fewest = min(g.fewest, g.inside)
 	g.measure(g.now())
 }

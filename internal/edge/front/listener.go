@@ -173,7 +173,7 @@ type conn struct {
 	net.Conn
 	open      *openCount
 	closed    atomic.Bool
-	handshake atomic.Pointer[Gate]
+	handshake atomic.Pointer[handshakes]
 }
 
 func (c *conn) Write(b []byte) (int, error) {
@@ -190,7 +190,7 @@ func (c *conn) Close() error {
 }
 
 func (c *conn) leaveHandshake() {
-	if g := c.handshake.Swap(nil); g != nil {
-		g.Leave(handshakeBytes)
+	if h := c.handshake.Swap(nil); h != nil {
+		h.leave()
 	}
 }

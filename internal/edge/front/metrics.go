@@ -101,7 +101,7 @@ func (m *Metrics) watch(f *Front) {
 		{"chancery_gate_wait_seconds", "Expected wait of the next gated request.", gate(f.gate, wait)},
 		{"chancery_gate_inside", "Gated requests being served.", gate(f.gate, func(n int, _ int64, _ time.Duration) float64 { return float64(n) })},
 		{"chancery_gate_bytes", "Estimated memory of gated requests.", gate(f.gate, func(_ int, b int64, _ time.Duration) float64 { return float64(b) })},
-		{"chancery_handshake_wait_seconds", "Expected wait of the next TLS handshake.", gate(f.hello, wait)},
+		{"chancery_handshake_wait_seconds", "Expected wait of the next TLS handshake.", gate(f.hello.gate, wait)},
 	} {
 		if err := m.Gauge(g.name, g.help, g.read); err != nil {
 			f.config.Log.Warn("a metric is not served", "name", g.name, "error", err)

@@ -209,7 +209,7 @@ func TestHandshakesAreShedBeforeCryptography(t *testing.T) {
 	if err := c.Handshake(); err == nil || signed.Load() != 1 {
 		t.Errorf("the second handshake: %v; certificates were asked for %d times", err, signed.Load())
 	}
-	if inside, bytes, _ := h.hello.Load(); inside != 0 || bytes != 0 {
+	if inside, bytes, _ := h.hello.gate.Load(); inside != 0 || bytes != 0 {
 		t.Errorf("%d handshakes with %d bytes are still counted", inside, bytes)
 	}
 }
