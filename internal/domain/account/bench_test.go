@@ -9,21 +9,29 @@ import (
 	"chancery/internal/core/store/storetest"
 )
 
-// BenchmarkChange measures one changed account and one new token among 50,000 people with 500,000 tokens, each with
-// the lookup that sees it; "bare" is a commit of one audit line, which is the disk's share.
+// BenchmarkChange measures one change among few and among many accounts and tokens, each with the next request that
+// sees it: a change costs what it costs, not what there is. "commit" is one audit line, which is the disk's share.
 func BenchmarkChange(b *testing.B) {
-	d := openDirectory(b, storetest.SQLite(b), newClock())
-	fill(b, d, 50_000, 10)
+	for _, people := range []int{50, 50_000} {
+		b.Run(fmt.Sprintf("tokens=%d", 10*people), func(b *testing.B) {
+			d := openDirectory(b, storetest.SQLite(b), newClock())
+			fill(b, d, people, 10)
+			benchmarkChange(b, d)
+		})
+	}
+}
+
+func benchmarkChange(b *testing.B, d *Directory) {
 	alice := create(b, d, "alice", Reader)
 	_, raw := createToken(b, d, alice.ID, TokenSpec{})
-	b.Run("bare", func(b *testing.B) {
+	b.Run("commit", func(b *testing.B) {
 		for b.Loop() {
 			if err := d.db.Write(b.Context(), func(tx *store.Tx) error { return audit(tx, "bench", "bench", "") }); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
-	b.Run("account", func(b *testing.B) {
+	b.Run("roles", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
 			roles := []Role{Reader, Revoker}[:1+i%2]
 			if _, err := d.Change(operator(b), alice.ID, Change{Roles: &roles}); err != nil {
@@ -34,17 +42,19 @@ func BenchmarkChange(b *testing.B) {
 			}
 		}
 	})
-	b.Run("token", func(b *testing.B) {
-		for b.Loop() {
-			token, raw := createToken(b, d, alice.ID, TokenSpec{})
-			if _, err := d.CallerByToken(b.Context(), raw); err != nil {
+	b.Run("disable", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			enabled := i%2 == 1
+			if _, err := d.Change(operator(b), alice.ID, Change{Enabled: &enabled}); err != nil {
 				b.Fatal(err)
 			}
-			if err := d.DeleteToken(operator(b), token.ID); err != nil {
+			if _, err := d.CallerByToken(b.Context(), raw); (err == nil) != enabled {
 				b.Fatal(err)
 			}
 		}
+		d.enable(b, alice.ID)
 	})
+	b.Run("revoke", func(b *testing.B) { benchmarkRevoke(b, d, alice.ID) })
 	b.Run("known", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -53,6 +63,32 @@ func BenchmarkChange(b *testing.B) {
 			}
 		}
 	})
+}
+
+func (d *Directory) enable(b *testing.B, account string) {
+	b.Helper()
+	enabled := true
+	if _, err := d.Change(operator(b), account, Change{Enabled: &enabled}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// benchmarkRevoke ends tokens that are in use; making them is not counted.
+func benchmarkRevoke(b *testing.B, d *Directory, account string) {
+	for b.Loop() {
+		b.StopTimer()
+		token, raw := createToken(b, d, account, TokenSpec{})
+		if _, err := d.CallerByToken(b.Context(), raw); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		if err := d.DeleteToken(operator(b), token.ID); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := d.CallerByToken(b.Context(), raw); err == nil {
+			b.Fatal("a token that was revoked is accepted")
+		}
+	}
 }
 
 func fill(b *testing.B, d *Directory, people, tokensEach int) {
