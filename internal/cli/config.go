@@ -33,7 +33,7 @@ func (t *terminal) configPrint() *cobra.Command {
 	var explain bool
 	c := &cobra.Command{
 		Use: "print", Short: "Print every setting with its value and where that comes from", Args: cobra.NoArgs,
-		Long: "Later origins win: default, " + server.FileName + " in the data directory, environment (" + conf.EnvironmentName("listen.https") + "), --set.",
+		Long: "Later origins win: default, the device's preset, " + server.FileName + " in the data directory, environment (" + conf.EnvironmentName("listen.https") + "), --set.",
 		RunE: func(*cobra.Command, []string) error {
 			_, settings, err := t.effective()
 			if err != nil {

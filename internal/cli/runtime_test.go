@@ -10,7 +10,7 @@ import (
 
 func TestGroupMemory(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]conf.Size{"536870912\n": 512 << 20, "max\n": 0, "": 0, "-1": 0, "lots": 0} {
+	for text, want := range map[string]conf.Size{"536870912\n": 512 << 20, "max\n": 0, "9223372036854771712\n": 0, "": 0, "-1": 0, "lots": 0} {
 		file := filepath.Join(t.TempDir(), "memory.max")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -24,6 +24,7 @@ const FileName = "chancery.json"
 // A Config is everything that an operator can set. The values in Defaults are what a fresh installation runs with.
 type Config struct {
 	Data   string       // the data directory; not a setting, since the file lies in it
+	Device Device       `conf:"device" doc:"kind of machine: low_mem, default or high_throughput; sets what is not set otherwise"`
 	Name   Name         `conf:"name"`
 	Store  Store        `conf:"store"`
 	Keys   Keys         `conf:"keys"`
@@ -43,8 +44,9 @@ type Name struct {
 
 // Store says where everything is kept.
 type Store struct {
-	URL    conf.URL `conf:"url" doc:"sqlite:FILE, postgres://… or mysql://…; default: chancery.db in the data directory"`
-	Accept []string `conf:"accept" doc:"durability settings, by name, that are accepted although an acknowledged write may be lost"`
+	URL    conf.URL  `conf:"url" doc:"sqlite:FILE, postgres://… or mysql://…; default: chancery.db in the data directory"`
+	Cache  conf.Size `conf:"cache" doc:"memory for pages of a SQLite database, all connections together; database servers have their own"`
+	Accept []string  `conf:"accept" doc:"durability settings, by name, that are accepted although an acknowledged write may be lost"`
 }
 
 // Keys says how the keyring is opened.
@@ -69,6 +71,7 @@ type Limit struct {
 	Connections int           `conf:"connections" doc:"open connections"`
 	Memory      conf.Size     `conf:"memory" doc:"estimated memory of all admitted requests"`
 	Process     conf.Size     `conf:"process" doc:"memory of the whole process, kept to by collecting garbage more often; 0B for four fifths of what the control group allows"`
+	Garbage     int           `conf:"garbage" doc:"how much the heap grows before garbage is collected, in per cent of what lives; GOGC wins"`
 	Wait        conf.Duration `conf:"wait" doc:"longest expected wait of an admitted request; longer is refused with Retry-After"`
 	Rate        int           `conf:"rate" doc:"most admitted requests a second; 0 for no limit but the wait"`
 	Anonymous   int           `conf:"anonymous" doc:"requests a second from one address without credentials; 0 for no limit"`
@@ -97,24 +100,32 @@ type LogConfig struct {
 func Defaults(data string) Config {
 	return Config{
 		Data:   data,
+		Device: DefaultDevice,
+		Store:  Store{Cache: 96 << 20},
 		Name:   Name{Hosts: []string{"localhost", "127.0.0.1", "::1"}, TrustDomain: "chancery.internal", PublicURL: "http://localhost:8080"},
 		Listen: Listen{HTTPS: ":8443", MTLS: ":8444", Loopback: "127.0.0.1:8080"},
-		Limit:  Limit{Connections: 16384, Memory: 128 << 20, Wait: conf.Duration(2 * time.Second)},
+		Limit:  Limit{Connections: 16384, Memory: 128 << 20, Garbage: 400, Wait: conf.Duration(2 * time.Second)},
 		Agent:  AgentLimits{Lifetime: conf.Duration(time.Hour), Skew: conf.Duration(30 * time.Second), Invitation: conf.Duration(time.Hour)},
 		Status: StatusConfig{CRL: conf.Duration(24 * time.Hour), OCSP: conf.Duration(time.Hour)},
 		Log:    LogConfig{Level: "info", Format: "text"},
 	}
 }
 
-// Configure lays the file of the data directory, the environment and flags over the defaults, and gives the result
-// with the origin of every value. What is not understood is refused, all of it at once.
+// Configure lays the device's preset, the file of the data directory, the environment and flags over the defaults, and
+// gives the result with the origin of every value. What is not understood is refused, all of it at once.
 func Configure(data string, environ []string, flags map[string]string) (Config, []conf.Setting, error) {
 	c := Defaults(data)
 	file, err := os.ReadFile(filepath.Join(data, FileName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return c, nil, fmt.Errorf("read the configuration: %w", err)
 	}
-	settings, err := conf.Load(&c, conf.Sources{FileName: FileName, File: file, Environ: environ, Flags: flags})
+	sources := conf.Sources{FileName: FileName, File: file, Environ: environ, Flags: flags}
+	if _, err := conf.Load(&c, sources); err != nil { // which says the device
+		return c, nil, err
+	}
+	sources.Preset, sources.PresetOf = devices[c.Device], "device "+string(c.Device)
+	c = Defaults(data)
+	settings, err := conf.Load(&c, sources)
 	if err != nil {
 		return c, nil, err
 	}
@@ -135,7 +146,7 @@ func (n Name) parse() (hosts []name.Name, err error) {
 // check refuses values that are understood and cannot be used, before anything is opened. It looks at the configuration
 // alone: whether a port is free, or a database answers, is seen at the start.
 func (c Config) check() error {
-	return cmp.Or(c.Name.check(), c.Listen.check(), c.Limit.check(), c.Agent.check(), c.Log.check())
+	return cmp.Or(c.Name.check(), c.Store.check(), c.Listen.check(), c.Limit.check(), c.Agent.check(), c.Log.check())
 }
 
 func unusable(format string, args ...any) error {
@@ -158,6 +169,13 @@ func (n Name) check() error {
 	return nil
 }
 
+func (s Store) check() error {
+	if s.Cache < 1<<20 {
+		return unusable("store.cache is %v; it is 1MB at least", s.Cache)
+	}
+	return nil
+}
+
 func (l Listen) check() error {
 	for _, one := range [][2]string{{"https", l.HTTPS}, {"mtls", l.MTLS}, {"loopback", l.Loopback}, {"public", l.Public}, {"private", l.Private}} {
 		if one[1] == "" {
@@ -172,6 +190,9 @@ func (l Listen) check() error {
 }
 
 func (l Limit) check() error {
+	if l.Garbage < 1 {
+		return unusable("limit.garbage is %d; it is 1 per cent at least", l.Garbage)
+	}
 	if l.Connections < 1 || l.Rate < 0 || l.Anonymous < 0 {
 		return unusable("limit.connections is %d, limit.rate %d and limit.anonymous %d; connections are at least 1, the others not negative", l.Connections, l.Rate, l.Anonymous)
 	}

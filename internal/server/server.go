@@ -51,7 +51,9 @@ func New(ctx context.Context, c Config, passphrase []byte, log *slog.Logger) (s 
 		}
 	}()
 	metrics := front.NewMetrics()
-	s.Store, err = store.Open(ctx, store.Config{URL: c.storeURL(), Accept: c.Store.Accept, Log: log, Observe: phases(metrics.Observe), ObserveBatch: metrics.Committed})
+	s.Store, err = store.Open(ctx, store.Config{
+		URL: c.storeURL(), Accept: c.Store.Accept, Cache: int64(c.Store.Cache), Log: log, Observe: phases(metrics.Observe), ObserveBatch: metrics.Committed,
+	})
 	if err != nil {
 		return s, fmt.Errorf("open the store: %w", err)
 	}

@@ -11,7 +11,8 @@
 //
 // The file is JSON, with // comments and trailing commas because people edit it by hand. Later layers win: default,
 // file, environment (CHANCERY_SECTION_NAME), command line; where each value came from is remembered. What is not
-// understood is refused with its line, all of it in one go: a misspelt limit must not silently be no limit. Names are
+// understood is refused with its line, all of it in one go: a misspelt limit must not silently be no limit. A program
+// may lay a preset, other defaults for a kind of machine, between the defaults and the file. Names are
 // compared exactly, a name may stand once, null is not a value, and a list replaces the list below it.
 //
 // The room reads no file and no environment itself, and knows no room that it configures.
@@ -34,6 +35,8 @@ const envPrefix = "CHANCERY_"
 
 // Sources are the layers above the defaults, in the order in which they win. An empty layer is skipped.
 type Sources struct {
+	Preset   map[string]string // dotted setting name to text, from the program itself
+	PresetOf string            // how origins call the preset
 	FileName string            // how errors and origins call the file
 	File     []byte            // contents of the file; nil means that there is none
 	Environ  []string          // NAME=value, as os.Environ gives it
@@ -44,7 +47,7 @@ type Sources struct {
 type Setting struct {
 	Name   string `json:"name"`   // dotted: "server.listen"
 	Value  string `json:"value"`  // as it would be written in the environment
-	Origin string `json:"origin"` // "default", "chancery.json:12", "environment CHANCERY_SERVER_LISTEN", "flag --server.listen"
+	Origin string `json:"origin"` // "default", the preset's name, "chancery.json:12", "environment CHANCERY_SERVER_LISTEN", "flag --server.listen"
 	Doc    string `json:"doc"`
 }
 
@@ -65,6 +68,7 @@ func Load(into any, s Sources) ([]Setting, error) {
 	if err != nil {
 		return nil, err
 	}
+	shape.preset(s.PresetOf, s.Preset)
 	if s.File != nil {
 		shape.file(s.FileName, s.File)
 	}
@@ -106,6 +110,16 @@ func (s *shape) inSection(variable string) bool {
 		}
 	}
 	return false
+}
+
+func (s *shape) preset(origin string, values map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if f, ok := s.fields[name]; ok {
+			s.take(f, origin, values[name])
+		} else {
+			s.refuse(origin, "no such setting: %s", name)
+		}
+	}
 }
 
 func (s *shape) flags(flags map[string]string) {

@@ -43,6 +43,7 @@ func TestLaterLayersWinAndAreNamed(t *testing.T) {
 	t.Parallel()
 	p := defaults()
 	settings, err := Load(p, Sources{
+		Preset: map[string]string{"server.body_max": "2MiB", "server.listen": ":1", "server.idle": "1s", "server.workers": "9"}, PresetOf: "preset small",
 		FileName: "chancery.json",
 		File: []byte(`{
 			// people comment their files, "quoted" or not
@@ -67,7 +68,7 @@ func TestLaterLayersWinAndAreNamed(t *testing.T) {
 	want := map[string][2]string{
 		"label":            {"", "default"},
 		"server.listen":    {"https://host//path", "chancery.json:4"},
-		"server.body_max":  {"1MiB", "default"},
+		"server.body_max":  {"2MiB", "preset small"},
 		"server.idle":      {"10m", "environment CHANCERY_SERVER_IDLE"},
 		"server.trusted":   {"10.0.0.0/8, fd00::/8", "chancery.json:6"},
 		"server.verbose":   {"true", "flag --server.verbose"},

@@ -74,7 +74,7 @@ func (s *Store) connect(ctx context.Context) (o opener, d dialect, err error) {
 		if s.lock, err = acquire(path + ".lock"); err != nil {
 			return nil, d, err
 		}
-		o, err = opened(sqlite.Open(ctx, sqlite.Config{Path: path, Log: c.Log, Probe: probe, Fatal: c.Fatal}))
+		o, err = opened(sqlite.Open(ctx, sqlite.Config{Path: path, Cache: c.Cache, Log: c.Log, Probe: probe, Fatal: c.Fatal}))
 		return o, dialectSQLite, err
 	case "postgres", "postgresql":
 		o, err = opened(postgres.Open(ctx, postgres.Config{URL: c.URL, Log: c.Log, Probe: probe}))

@@ -13,6 +13,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -36,11 +37,13 @@ const (
 	logPages = 1000     // automatic checkpoint, about 8 MB of write-ahead log
 	logKeep  = 16 << 20 // the log file is cut to this after it was folded in
 	readers  = 8
+	cached   = 96 << 20 // memory for pages
 )
 
 // Config says where the file is and how the engine reports.
 type Config struct {
 	Path  string
+	Cache int64 // bytes for pages, of all connections together; 0 is 96 MB
 	Log   *slog.Logger
 	Probe engine.Probe
 	Fatal func(error) // called when a sync failed; it does not return
@@ -66,6 +69,7 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	if _, err := sqlite.Fdatasync(true); err != nil && !errors.Is(err, sqlite.ErrFdatasyncUnavailable) {
 		return nil, fmt.Errorf("choosing fdatasync: %w", err)
 	}
+	c.Cache = cmp.Or(c.Cache, cached)
 	e := &Engine{Config: c}
 	e.sweep()
 	if err := e.connect(ctx); err != nil {
@@ -75,11 +79,11 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 }
 
 func (e *Engine) connect(ctx context.Context) (err error) {
-	if e.write, err = sql.Open("sqlite", source(e.Path, false)); err != nil {
+	if e.write, err = sql.Open("sqlite", e.source(e.Path, false)); err != nil {
 		return fmt.Errorf("opening %s: %w", e.Path, err)
 	}
 	e.write.SetMaxOpenConns(1)
-	if e.read, err = sql.Open("sqlite", source(e.Path, true)); err != nil {
+	if e.read, err = sql.Open("sqlite", e.source(e.Path, true)); err != nil {
 		return fmt.Errorf("opening %s: %w", e.Path, err)
 	}
 	e.read.SetMaxOpenConns(readers)
@@ -123,12 +127,14 @@ func touch(path string) error {
 	return nil
 }
 
-func source(path string, readOnly bool) string {
+// source gives the address of a file with the settings of a connection. Two thirds of the cache are the writer's, and
+// the readers share the rest.
+func (e *Engine) source(path string, readOnly bool) string {
 	q := url.Values{}
 	add := func(p string) { q.Add("_pragma", p) }
 	if readOnly {
 		add("query_only(1)")
-		add("cache_size(-4096)")
+		add(fmt.Sprintf("cache_size(-%d)", e.Cache/3/readers>>10))
 	} else {
 		add(fmt.Sprintf("page_size(%d)", pageSize))
 		add("journal_mode(WAL)")
@@ -137,7 +143,7 @@ func source(path string, readOnly bool) string {
 		add("checkpoint_fullfsync(1)")
 		add(fmt.Sprintf("wal_autocheckpoint(%d)", logPages))
 		add(fmt.Sprintf("journal_size_limit(%d)", logKeep))
-		add("cache_size(-65536)")
+		add(fmt.Sprintf("cache_size(-%d)", e.Cache/3*2>>10))
 	}
 	add("busy_timeout(1000)")
 	add("foreign_keys(1)")

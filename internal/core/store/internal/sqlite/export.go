@@ -33,7 +33,7 @@ func (e *Engine) Export(ctx context.Context, fn func(engine.Session, []engine.Ta
 	if err := e.writer.copyTo(ctx, path); err != nil {
 		return fmt.Errorf("copying the database: %w", explain(err))
 	}
-	db, err := sql.Open("sqlite", source(path, true)+"&immutable=1")
+	db, err := sql.Open("sqlite", e.source(path, true)+"&immutable=1")
 	if err != nil {
 		return fmt.Errorf("opening the copy: %w", err)
 	}
