@@ -159,8 +159,24 @@ func (c Config) front(certificates func(*tls.ClientHelloInfo) (*tls.Certificate,
 			listen[listener] = address
 		}
 	}
+	connections := within(c.Limit.Connections, openFiles())
+	if connections < c.Limit.Connections {
+		log.Warn("fewer files may be open than limit.connections needs; raise the limit of open files (ulimit -n, LimitNOFILE)",
+			"limit.connections", c.Limit.Connections, "connections", connections)
+	}
 	return front.Config{
-		Listen: listen, Certificates: certificates, Connections: c.Limit.Connections, Rate: float64(c.Limit.Anonymous), Profiles: c.Listen.Profiles, Log: log,
+		Listen: listen, Certificates: certificates, Connections: connections, Rate: float64(c.Limit.Anonymous), Profiles: c.Listen.Profiles, Log: log,
 		Gate: front.Capacity{Bytes: int64(c.Limit.Memory), Wait: time.Duration(c.Limit.Wait), Rate: float64(c.Limit.Rate)},
 	}
+}
+
+// ownFiles is how many files the process needs beside its connections: databases, listeners, logs.
+const ownFiles = 128
+
+// within gives how many connections fit into so many open files; 0 files is no bound.
+func within(connections, files int) int {
+	if files == 0 {
+		return connections
+	}
+	return min(connections, max(files-ownFiles, 1))
 }

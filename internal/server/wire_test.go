@@ -19,3 +19,11 @@ func TestPhasesOfTheStoreHaveNames(t *testing.T) {
 		t.Errorf("phases in the metrics (-want +got):\n%s", diff)
 	}
 }
+
+func TestConnectionsFitIntoOpenFiles(t *testing.T) {
+	for _, c := range [][3]int{{16384, 0, 16384}, {16384, 1 << 20, 16384}, {16384, 1024, 896}, {16384, 64, 1}, {10, 1024, 10}} {
+		if got := within(c[0], c[1]); got != c[2] {
+			t.Errorf("%d connections in %d files: %d, want %d", c[0], c[1], got, c[2])
+		}
+	}
+}
