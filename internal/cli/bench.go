@@ -46,6 +46,23 @@ func (t *terminal) found(ctx context.Context, f finding, err error) error {
 	return ctx.Err()
 }
 
+// measured runs a bench and shows what it found. What its configuration refuses is wrong on the command line.
+func measured[C interface{ Check() error }, F finding](t *terminal, cmd *cobra.Command, c C, run func(context.Context, C) (F, error)) error {
+	if err := c.Check(); err != nil {
+		return usageError{err}
+	}
+	r, err := run(cmd.Context(), c)
+	return t.found(cmd.Context(), r, err)
+}
+
+// loop adds the flags of a closed loop.
+func loop(cmd *cobra.Command, l *load.Loop, duration, warmup time.Duration) {
+	flags := cmd.Flags()
+	flags.DurationVar(&l.Duration, "duration", duration, "counted time of each phase with clients")
+	flags.DurationVar(&l.Warmup, "warmup", warmup, "time before it that is not counted")
+	flags.IntVar(&l.Clients, "connections", 64, "clients, one kept-alive connection each")
+}
+
 // progress says on the error stream what a bench is doing.
 func (t *terminal) progress(format string, args ...any) {
 	fmt.Fprintf(t.err, "· "+format+"\n", args...)
@@ -57,15 +74,12 @@ func (t *terminal) benchLimits() *cobra.Command {
 		Use: "limits", Short: "Measure what the machine allows, from one signature to the bare handler", Args: cobra.NoArgs,
 		Long: "The last rows are the bare handler: a server that does only the work of an ordinary certificate, with a synced log in\nplace of a database. No server on this machine can be faster.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := load.Limits(cmd.Context(), c)
-			return t.found(cmd.Context(), r, err)
+			return measured(t, cmd, c, load.Limits)
 		},
 	}
 	flags := cmd.Flags()
 	flags.DurationVar(&c.Sample, "sample", 100*time.Millisecond, "length of each of the five samples of a row")
-	flags.DurationVar(&c.Duration, "duration", 5*time.Second, "counted time of each row with clients")
-	flags.DurationVar(&c.Warmup, "warmup", 2*time.Second, "time before it that is not counted")
-	flags.IntVar(&c.Clients, "connections", 64, "clients, one kept-alive connection each")
+	loop(cmd, &c.Loop, 5*time.Second, 2*time.Second)
 	flags.StringVar(&c.Dir, "dir", "", "where the disk is measured; default: the directory for temporary files")
 	return cmd
 }
@@ -77,8 +91,7 @@ func (t *terminal) benchCrash() *cobra.Command {
 		Long: "Starts a server on fresh data, loads it with agents, kills it with -9 at a random moment, starts it again, and verifies:\nevery answered certificate is in the store and in OCSP, every revocation stands, every used nonce stays used, every\ndeleted token stays deleted.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Settings = t.set
-			r, err := load.Crash(cmd.Context(), c)
-			return t.found(cmd.Context(), r, err)
+			return measured(t, cmd, c, load.Crash)
 		},
 	}
 	flags := t.settings(cmd).Flags()
@@ -98,14 +111,11 @@ func (t *terminal) benchGate() *cobra.Command {
 		Use: "gate", Short: "Hold issuing against the bare handler, in one run", Args: cobra.NoArgs,
 		Long: "Measures in the order bare handler, server, server, bare handler, so that a drifting machine shows. Ordinary certificates\nare held against the bare handler with bearer tokens, agent certificates against the one with one-time tokens.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := load.Gate(cmd.Context(), c)
-			return t.found(cmd.Context(), r, err)
+			return measured(t, cmd, c, load.Gate)
 		},
 	}
 	flags := cmd.Flags()
-	flags.DurationVar(&c.Duration, "duration", 10*time.Second, "counted time of each phase")
-	flags.DurationVar(&c.Warmup, "warmup", 3*time.Second, "time before it that is not counted")
-	flags.IntVar(&c.Clients, "connections", 64, "clients, one kept-alive connection each")
+	loop(cmd, &c.Loop, 10*time.Second, 3*time.Second)
 	flags.StringVar(&c.Dir, "dir", "", "where data lie; default: the directory for temporary files")
 	return cmd
 }
@@ -116,8 +126,7 @@ func (t *terminal) benchPeer() *cobra.Command {
 		Use: "peer", Short: "Hold issuing ordinary certificates against a step-ca that runs on this machine", Args: cobra.NoArgs,
 		Long: "Measures both in turn. docs/performance.md says how the step-ca is set up.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := load.Peer(cmd.Context(), c)
-			return t.found(cmd.Context(), r, err)
+			return measured(t, cmd, c, load.Peer)
 		},
 	}
 	flags := cmd.Flags()
@@ -126,9 +135,7 @@ func (t *terminal) benchPeer() *cobra.Command {
 	flags.StringVar(&c.Provisioner, "provisioner", "", "name of its JWK provisioner")
 	flags.StringVar(&c.Key, "provisioner-key", "", "file with the provisioner's private key as a decrypted JWK")
 	flags.IntVar(&c.Pairs, "pairs", 5, "how often both are measured")
-	flags.DurationVar(&c.Duration, "duration", 10*time.Second, "counted time of each phase")
-	flags.DurationVar(&c.Warmup, "warmup", 3*time.Second, "time before it that is not counted")
-	flags.IntVar(&c.Clients, "connections", 64, "clients, one kept-alive connection each")
+	loop(cmd, &c.Loop, 10*time.Second, 3*time.Second)
 	flags.StringVar(&c.Dir, "dir", "", "where our own data lie; default: the directory for temporary files")
 	return cmd
 }

@@ -3,15 +3,18 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"chancery/internal/base/conf"
 	"chancery/internal/load"
 )
 
@@ -19,9 +22,9 @@ import (
 type issueBench struct {
 	load.IssueConfig
 	phase  load.Phase
+	memory conf.Size
 	preset string
 	report string
-	with   load.Parameters
 }
 
 func (t *terminal) benchIssue() *cobra.Command {
@@ -38,6 +41,10 @@ func (t *terminal) benchIssue() *cobra.Command {
 				if b.Remote, err = t.benchRemote(); err != nil {
 					return err
 				}
+				b.Settings = nil // they only said where it is
+			}
+			if err := b.Check(); err != nil {
+				return usageError{err}
 			}
 			r, err := load.Issue(cmd.Context(), t.shownLive(b.IssueConfig))
 			return t.reported(cmd.Context(), r, err, b.report)
@@ -50,16 +57,17 @@ func (t *terminal) benchIssue() *cobra.Command {
 	flags.Float64Var(&b.phase.Rate, "rate", 0, "arrivals a second, in mode open")
 	flags.DurationVar(&b.phase.Interval, "interval", 0, "of each agent, in the modes steady and paced; default 10m")
 	flags.IntVar(&b.phase.Connections, "connections", 64, "at once; in a closed loop, the clients")
-	flags.DurationVar(&b.phase.For, "duration", 20*time.Second, "counted time")
-	flags.DurationVar(&b.phase.Warmup, "warmup", 3*time.Second, "time before it that is not counted")
+	flags.DurationVar(&b.phase.For, "duration", 20*time.Second, "counted time; in mode once, the longest that anybody waits")
+	flags.DurationVar(&b.phase.Warmup, "warmup", 3*time.Second, "time before it that is not counted; mode once has none")
 	flags.BoolVar(&b.phase.Fresh, "new-connections", false, "a connection of its own for each request")
 	flags.BoolVar(&b.phase.Resume, "resume", false, "new connections resume their TLS sessions")
 	flags.BoolVar(&b.phase.Obey, "obey", false, "who is refused in mode open or steady comes again after Retry-After")
 	flags.DurationVar(&b.phase.Slow, "slow-disk", 0, "time added to each sync of the own server")
-	flags.DurationVar(&b.phase.Stall, "stall", 0, "time for which the own server's database stands still, from a third of the run on")
+	flags.DurationVar(&b.phase.Stall, "stall", 0, "time for which the own server's database stands still, from a third of the duration on")
 	flags.Float64Var(&b.phase.Changes, "changes", 0, "tokens and people changed a second meanwhile")
 	flags.BoolVar(&b.phase.Reader, "reader", false, "read backups meanwhile")
 	flags.IntVar(&b.Cores, "cores", 0, "processors that the own server may use; 0: all")
+	flags.TextVar(&b.memory, "memory", conf.Size(0), "`size` of the memory that the own server may use, such as 512MB; 0B: all")
 	flags.StringVar(&b.StoreURL, "store", "", "database server for the own server, in the form of store.url: a database is made there and dropped; default: SQLite")
 	flags.StringVar(&b.Dir, "dir", "", "where an own server keeps its data; default: the directory for temporary files")
 	flags.StringVar(&b.report, "report", "", "file for the report as a page, such as run.html; the JSON goes beside it")
@@ -79,20 +87,23 @@ func issueHelp() string {
 
 // understand makes a configuration of the flags.
 func (b *issueBench) understand(cmd *cobra.Command, settings []string) error {
-	b.Settings = settings
+	b.Settings, b.Memory = settings, int64(b.memory)
 	if b.preset == "" {
 		b.Phases = []load.Phase{b.phase}
-		return b.IssueConfig.Check()
+		return b.unused(cmd)
 	}
 	p, err := load.FindPreset(b.preset)
 	if err != nil {
 		return err
 	}
 	changed := cmd.Flags().Changed
-	for _, name := range []string{"scenario", "mode", "rate", "warmup", "new-connections", "resume", "obey", "slow-disk", "stall", "changes", "reader", "cores", "people", "tokens"} {
+	for _, name := range []string{"scenario", "mode", "rate", "warmup", "new-connections", "resume", "obey", "slow-disk", "stall", "changes", "reader", "cores", "memory", "people", "tokens"} {
 		if changed(name) {
 			return fmt.Errorf("--%s: the preset says it already; --agents, --interval, --duration and --connections change a preset", name)
 		}
+	}
+	if b.phase.For <= 0 || b.phase.Interval < 0 {
+		return errors.New("no time is negative")
 	}
 	with := load.Parameters{Interval: b.phase.Interval}
 	if changed("agents") {
@@ -105,7 +116,24 @@ func (b *issueBench) understand(cmd *cobra.Command, settings []string) error {
 		with.Connections = b.phase.Connections
 	}
 	b.IssueConfig = p.Apply(b.IssueConfig, with)
-	return b.IssueConfig.Check()
+	return nil
+}
+
+// unused refuses flags that mean nothing with the others.
+func (b *issueBench) unused(cmd *cobra.Command) error {
+	mode := b.phase.Mode
+	for _, f := range []struct {
+		name  string
+		modes []string
+	}{
+		{"rate", []string{load.Open}}, {"interval", []string{load.Steady, load.Paced}}, {"obey", []string{load.Open, load.Steady}},
+		{"warmup", []string{load.Closed, load.Paced, load.Open, load.Steady}},
+	} {
+		if cmd.Flags().Changed(f.name) && !slices.Contains(f.modes, mode) {
+			return fmt.Errorf("--%s means nothing in mode %s, only in %s", f.name, mode, strings.Join(f.modes, ", "))
+		}
+	}
+	return nil
 }
 
 func population(cmd *cobra.Command, p *load.Population) {

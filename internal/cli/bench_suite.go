@@ -15,15 +15,9 @@ func (t *terminal) benchSuite() *cobra.Command {
 		Use: "suite", Short: "Run all presets in turn, on databases that are made and dropped, and write a page about each", Args: cobra.NoArgs,
 		Long: "Each preset runs on fresh data, on every database that is named with --store, and says what it is for, what is expected\nand what it has to reach. One that fails or takes too long is marked, and the rest run. The pages, and everything as\nJSON, go into a folder with the date.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, name := range c.Only {
-				if _, err := load.FindPreset(name); err != nil {
-					return usageError{err}
-				}
-			}
 			c.Settings = t.set
 			c.Progress = t.shownLive(load.IssueConfig{Log: t.progress}).Progress
-			r, err := load.Suite(cmd.Context(), c)
-			return t.found(cmd.Context(), r, err)
+			return measured(t, cmd, c, load.Suite)
 		},
 	}
 	flags := t.settings(cmd).Flags()
@@ -46,17 +40,11 @@ func (t *terminal) benchAB() *cobra.Command {
 		Long: "OLD and NEW are chancery programs; what they were built from is read from them. Each phase runs on fresh data. Where the\nold program's own phases lie 10 % or more apart the comparison is excluded; an effect of less than 5 % counts as none.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.Old, c.New, c.Scenario, c.Settings = args[0], args[1], args[2], t.set
-			if err := (load.IssueConfig{Scenario: c.Scenario}).Check(); err != nil {
-				return usageError{err}
-			}
-			r, err := load.AB(cmd.Context(), c)
-			return t.found(cmd.Context(), r, err)
+			return measured(t, cmd, c, load.AB)
 		},
 	}
 	flags := t.settings(cmd).Flags()
-	flags.DurationVar(&c.Duration, "duration", 10*time.Second, "counted time of each phase")
-	flags.DurationVar(&c.Warmup, "warmup", 3*time.Second, "time before it that is not counted")
-	flags.IntVar(&c.Clients, "connections", 64, "clients, one kept-alive connection each")
+	loop(cmd, &c.Loop, 10*time.Second, 3*time.Second)
 	flags.StringVar(&c.StoreURL, "store", "", "database server, in the form of store.url: databases are made there and dropped; default: SQLite")
 	flags.StringVar(&c.Dir, "dir", "", "where data lie; default: the directory for temporary files")
 	return cmd

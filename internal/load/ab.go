@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"chancery/internal/load/observe"
 )
@@ -17,10 +16,8 @@ import (
 type ABConfig struct {
 	Old, New string // paths of the programs
 	Scenario string
-	Clients  int           // default 64
-	Duration time.Duration // counted, of each of the four phases; default 10 s
-	Warmup   time.Duration // before it; default 3 s
-	StoreURL string        // database server, on which databases are made and dropped; empty: SQLite
+	Loop            // each of the four phases
+	StoreURL string // database server, on which databases are made and dropped; empty: SQLite
 	Settings []string
 	Dir      string
 	Log      Log
@@ -52,18 +49,22 @@ type ABReport struct {
 	Interrupted bool            `json:"interrupted,omitempty"`
 }
 
+// Check refuses what makes no sense, before anything is started. AB does so, too.
+func (c ABConfig) Check() error {
+	if c.Scenario == Verify {
+		return errors.New("scenario verify runs in this program alone, so it tells nothing of two others")
+	}
+	return IssueConfig{Scenario: c.Scenario, StoreURL: c.StoreURL, Phases: []Phase{c.phase()}}.Check()
+}
+
 // effectMin is the least effect that is one.
 const effectMin = 0.05
 
 // AB measures two programs in the order A, B, B, A, each time on fresh data. Programs that answer in different forms are
 // not compared.
 func AB(ctx context.Context, c ABConfig) (ABReport, error) {
-	c.Clients, c.Duration, c.Warmup = cmp.Or(c.Clients, 64), cmp.Or(c.Duration, 10*time.Second), cmp.Or(c.Warmup, 3*time.Second)
-	if c.Log == nil {
-		c.Log = func(string, ...any) {}
-	}
 	r := ABReport{Scenario: c.Scenario, Old: Side{Path: c.Old}, New: Side{Path: c.New}, Machine: observe.Look()}
-	err := errors.Join(r.Old.identify(), r.New.identify())
+	err := errors.Join(c.Check(), r.Old.identify(), r.New.identify())
 	for _, s := range []*Side{&r.Old, &r.New, &r.New, &r.Old} {
 		if err == nil && ctx.Err() == nil {
 			err = s.measure(ctx, c)
@@ -102,10 +103,10 @@ func (s *Side) identify() error {
 }
 
 func (s *Side) measure(ctx context.Context, c ABConfig) error {
-	c.Log("%s (%.12s)", s.Path, s.Revision)
+	c.Log.say("%s (%.12s)", s.Path, s.Revision)
 	form := ""
 	r, err := Issue(ctx, IssueConfig{
-		Program: Program{s.Path}, Scenario: c.Scenario, Phases: closedLoop(c.Clients, c.Duration, c.Warmup), StoreURL: c.StoreURL, Settings: c.Settings, Dir: c.Dir, Log: c.Log,
+		Program: Program{s.Path}, Scenario: c.Scenario, Phases: []Phase{c.phase()}, StoreURL: c.StoreURL, Settings: c.Settings, Dir: c.Dir, Log: c.Log,
 		shown: func(cert *x509.Certificate) { form = formOf(cert) },
 	})
 	if err = errors.Join(err, r.Failed()); err != nil || ctx.Err() != nil {

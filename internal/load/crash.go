@@ -22,16 +22,22 @@ type CrashConfig struct {
 	StoreURL   string   // database server on which a database is made and dropped; empty: SQLite
 	Settings   []string // more settings of the server, name=value
 	Dir        string   // where its data lie; empty: the system's directory for temporary files
-	Log        Log      // nil: silent
+	Log        Log
 }
 
 func (c CrashConfig) withDefaults() CrashConfig {
 	c.Rounds, c.Longest = cmp.Or(c.Rounds, 10), cmp.Or(c.Longest, 2*time.Second)
 	c.Clients, c.Population = cmp.Or(c.Clients, 64), c.Population.withDefaults()
-	if c.Log == nil {
-		c.Log = func(string, ...any) {}
-	}
 	return c
+}
+
+// Check refuses what makes no sense, before anything is started. Crash does so, too.
+func (c CrashConfig) Check() error {
+	c = c.withDefaults()
+	if c.Rounds < 0 || c.Longest < 0 || c.Longest > time.Hour {
+		return errors.New("rounds are not negative, and the longest takes an hour at most")
+	}
+	return IssueConfig{Population: c.Population, StoreURL: c.StoreURL, Phases: []Phase{{Connections: c.Clients}}}.Check()
 }
 
 // A CrashReport is what a server lost by being killed. What is lost, unknown or reused has to be zero.
@@ -61,6 +67,9 @@ type CrashReport struct {
 // Crash kills a server of its own again and again and verifies after each start that everything it had answered is
 // still so: certificates, revocations, used evidence, deleted tokens. At the end it looks up the certificates of all rounds once more.
 func Crash(ctx context.Context, c CrashConfig) (CrashReport, error) {
+	if err := c.Check(); err != nil {
+		return CrashReport{}, err
+	}
 	c = c.withDefaults()
 	r := &CrashReport{Machine: observe.Look()}
 	err := r.run(ctx, c)
@@ -97,9 +106,9 @@ func (r *CrashReport) run(ctx context.Context, c CrashConfig) error {
 		}
 		restarts = append(restarts, took)
 		r.RestartMedian, r.RestartMax = millis(median(restarts)), max(r.RestartMax, millis(took))
-		c.Log("round %d: answered %d, lost %d, revocations lost %d, nonces reused %d, tokens revived %d, restart %.0f ms", r.Rounds, r.Answered, r.Lost, r.RevocationsLost, r.NoncesReused, r.TokensRevived, millis(took))
+		c.Log.say("round %d: answered %d, lost %d, revocations lost %d, nonces reused %d, tokens revived %d, restart %.0f ms", r.Rounds, r.Answered, r.Lost, r.RevocationsLost, r.NoncesReused, r.TokensRevived, millis(took))
 	}
-	c.Log("looking all %d certificates up once more", len(w.all))
+	c.Log.say("looking all %d certificates up once more", len(w.all))
 	w.again(ctx, r)
 	return nil
 }

@@ -29,7 +29,7 @@ func (r *LimitReport) measureDisk(ctx context.Context, c LimitConfig, dir string
 		{"journal", fmt.Sprintf("group-committed log of %d-byte records, %d writers", bare.RecordBytes, appenders), appenders, openLog},
 		{"sqlite", fmt.Sprintf("SQLite: one durable row of 1.2 KB, %d writers", appenders), appenders, openRows},
 	} {
-		c.Log("%s", step.work)
+		c.Log.say("%s", step.work)
 		do, closed, err := step.open(ctx, dir)
 		if err != nil {
 			return err

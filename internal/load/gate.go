@@ -1,27 +1,23 @@
 package load
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"chancery/internal/load/bare"
 	"chancery/internal/load/observe"
 )
 
-// A GateConfig says how long each phase takes.
+// A GateConfig says how long each phase takes, and by how many.
 type GateConfig struct {
-	Program  Program
-	Duration time.Duration // counted, of each phase; default 10 s
-	Warmup   time.Duration // before it; default 3 s
-	Clients  int           // default 64
-	Dir      string        // where data lie; empty: the system's directory for temporary files
-	Log      Log           // nil: silent
+	Program Program
+	Loop           // each phase
+	Dir     string // where data lie; empty: the system's directory for temporary files
+	Log     Log
 }
 
 // A Floor is a share of the bare handler that issuing has to reach.
@@ -54,10 +50,10 @@ type GateReport struct {
 
 // Gate holds both scenarios of issuing against the bare handler, each in the order bare, server, server, bare.
 func Gate(ctx context.Context, c GateConfig) (GateReport, error) {
-	c.Duration, c.Warmup, c.Clients = cmp.Or(c.Duration, 10*time.Second), cmp.Or(c.Warmup, 3*time.Second), cmp.Or(c.Clients, 64)
-	if c.Log == nil {
-		c.Log = func(string, ...any) {}
+	if err := c.Check(); err != nil {
+		return GateReport{}, err
 	}
+	c.Loop = c.withDefaults()
 	r := GateReport{Machine: observe.Look()}
 	var err error
 	for _, f := range []struct {
@@ -87,7 +83,7 @@ func (f *Floor) measure(ctx context.Context, c GateConfig, path string) error {
 	}
 	var dear []float64
 	for range 2 {
-		r, err := Issue(ctx, IssueConfig{Program: c.Program, Scenario: f.Scenario, Phases: closedLoop(c.Clients, c.Duration, c.Warmup), Dir: c.Dir, Log: c.Log})
+		r, err := Issue(ctx, IssueConfig{Program: c.Program, Scenario: f.Scenario, Phases: []Phase{c.phase()}, Dir: c.Dir, Log: c.Log})
 		if err != nil || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
 		}
@@ -131,12 +127,12 @@ func bareRates(ctx context.Context, c GateConfig, path string) (rates []float64,
 		return nil, 0, err
 	}
 	defer remove()
-	b, err := newBench(ctx, LimitConfig{Program: c.Program, Duration: c.Duration, Warmup: c.Warmup, Clients: c.Clients, Log: c.Log}, dir)
+	b, err := newBench(ctx, LimitConfig{Program: c.Program, Loop: c.Loop, Log: c.Log}, dir)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer b.child.stop(ctx)
-	c.Log("bare handler, %s", strings.TrimPrefix(path, "/"))
+	c.Log.say("bare handler, %s", strings.TrimPrefix(path, "/"))
 	o, micros := b.drive(ctx, path)
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err

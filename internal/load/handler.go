@@ -25,7 +25,7 @@ func (r *LimitReport) measureHandlers(ctx context.Context, c LimitConfig, dir st
 		return err
 	}
 	defer b.child.stop(ctx)
-	c.Log("HTTPS round trip")
+	c.Log.say("HTTPS round trip")
 	trip, done := b.echo(ctx)
 	echo, err := repeat(ctx, c.Clients, 5*c.Sample, trip)
 	done()
@@ -38,7 +38,7 @@ func (r *LimitReport) measureHandlers(ctx context.Context, c LimitConfig, dir st
 		{"bare_bearer", bare.Bearer, "bare handler: bearer token"},
 		{"bare_one_time", bare.OneTime, "bare handler: one-time token"},
 	} {
-		c.Log("%s", v.work)
+		c.Log.say("%s", v.work)
 		o, _ := b.drive(ctx, v.path)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -149,7 +149,7 @@ func newOrders(ctx context.Context, n int) ([]order, error) {
 
 // drive runs the clients against one of the handler's routes. micros is the CPU time of both sides for a certificate.
 func (b *bench) drive(ctx context.Context, path string) (o outcome, micros float64) {
-	h := heat{address: b.hello.Address, tls: b.tls, clients: b.config.Clients, warmup: b.config.Warmup, duration: b.config.Duration, pid: b.child.cmd.Process.Pid}
+	h := heat{Loop: b.config.Loop, address: b.hello.Address, tls: b.tls, pid: b.child.cmd.Process.Pid}
 	h.scenario = scenario{
 		path: path,
 		next: func(turn int) (job, error) {

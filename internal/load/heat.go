@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"time"
 
 	"chancery/internal/load/drive"
 	"chancery/internal/load/observe"
@@ -12,12 +11,11 @@ import (
 
 // A heat is one closed loop, with or without a warm-up.
 type heat struct {
-	address          string // host:port
-	tls              *tls.Config
-	clients          int
-	warmup, duration time.Duration
-	scenario         scenario
-	pid              int // of the server's process; 0: unknown
+	Loop
+	address  string // host:port
+	tls      *tls.Config
+	scenario scenario
+	pid      int // of the server's process; 0: unknown
 }
 
 // An outcome is what a heat came to.
@@ -44,12 +42,9 @@ func (m meters) end(stage int)   { m[stage].End() }
 
 func (h heat) run(ctx context.Context) outcome {
 	b := &book{scenario: h.scenario}
-	stages := []drive.Stage{{For: h.duration}}
-	if h.warmup > 0 {
-		stages = []drive.Stage{{For: h.warmup, Uncounted: true}, {For: h.duration}}
-	}
+	stages := h.phase().stages()
 	m := newMeters(h.pid, len(stages))
-	t := drive.Load{Address: h.address, TLS: h.tls, Connections: h.clients, Stages: stages, Next: b.next, Begin: m.begin, End: m.end}.Run(ctx)
+	t := drive.Load{Address: h.address, TLS: h.tls, Connections: h.Clients, Stages: stages, Next: b.next, Begin: m.begin, End: m.end}.Run(ctx)
 	last := len(stages) - 1
 	return outcome{Tally: t, book: b, counted: t.Stages[last], meter: m[last]}
 }

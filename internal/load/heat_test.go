@@ -35,7 +35,7 @@ func (s *standIn) heat(t *testing.T, h http.Handler) heat {
 	t.Helper()
 	address, root := serve(t, h)
 	return heat{
-		address: address, tls: trusting(root), clients: 2, duration: 200 * time.Millisecond,
+		Loop: Loop{Clients: 2, Duration: 200 * time.Millisecond}, address: address, tls: trusting(root),
 		scenario: scenario{
 			path: bare.Bearer,
 			next: func(int) (job, error) {
@@ -90,7 +90,7 @@ func TestHeatEndsAtOnce(t *testing.T) {
 		arrived <- struct{}{}
 		<-release
 	}))
-	l.duration = time.Hour
+	l.Duration = time.Hour
 	go func() {
 		<-arrived
 		cancel()

@@ -47,7 +47,7 @@ type IssueConfig struct {
 	Cores      int      // the own server may use; 0: all
 	Memory     int64    // bytes that the own server may use; 0: all
 	Dir        string   // where the own server's data lie; empty: the system's directory for temporary files
-	Log        Log      // nil: silent
+	Log        Log
 	Progress   func(Progress)
 
 	changed string                  // in the preset
@@ -72,9 +72,6 @@ func (c IssueConfig) withDefaults() IssueConfig {
 	c.Phases = slices.Clone(c.Phases)
 	for i := range c.Phases {
 		c.Phases[i] = c.Phases[i].withDefaults(c.Population)
-	}
-	if c.Log == nil {
-		c.Log = func(string, ...any) {}
 	}
 	return c
 }
@@ -183,7 +180,7 @@ func (r *run) run(ctx context.Context) error {
 		return err
 	}
 	r.Database = databaseOf(r.config.StoreURL)
-	r.config.Log("starting a server on fresh data (%s)", r.Database)
+	r.config.Log.say("starting a server on fresh data (%s)", r.Database)
 	if r.server, err = newServer(ctx, r.config.Program, dir, r.config.StoreURL, r.config.Settings); err != nil {
 		return err
 	}
@@ -220,7 +217,7 @@ func (r *run) against(ctx context.Context, remote Remote) (err error) {
 	if err := r.target.admitReader(ctx); err != nil {
 		return err
 	}
-	r.config.Log("making %s", r.config.Population)
+	r.config.Log.say("making %s", r.config.Population)
 	s, err := r.scenario(ctx)
 	if err != nil {
 		return err
@@ -237,7 +234,7 @@ func (r *run) against(ctx context.Context, remote Remote) (err error) {
 		return nil
 	}
 	if s.issuer != "" {
-		r.config.Log("looking %s certificates up", thousands(float64(len(r.book.answered))))
+		r.config.Log.say("looking %s certificates up", thousands(float64(len(r.book.answered))))
 		r.Lookup = r.target.lookUp(ctx, r.book.answered, s.issuer, sampleEvery)
 	}
 	return r.ask(ctx, r.target)
@@ -285,7 +282,7 @@ func (r *run) drive(ctx context.Context, remote Remote) error {
 			if group[i].Share > 0 && group[i].Rate == 0 {
 				return errors.New("the first phase answered nothing, so there is no capacity to take a share of")
 			}
-			r.config.Log("%s: %s for %s", r.config.Scenario, group[i], group[i].For)
+			r.config.Log.say("%s: %s for %s", r.config.Scenario, group[i], group[i].For)
 		}
 		if begin := r.book.scenario.begin; begin != nil {
 			begin(group[0])

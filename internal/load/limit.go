@@ -27,23 +27,19 @@ import (
 
 // A LimitConfig says how long to measure, and where.
 type LimitConfig struct {
-	Program  Program
-	Dir      string        // where the disk is measured; empty: the system's directory for temporary files
-	Sample   time.Duration // of one sample of one piece of work; default 100 ms
-	Duration time.Duration // of each phase with clients; default 5 s
-	Warmup   time.Duration // before it; default 2 s
-	Clients  int           // default 64
-	Log      Log           // nil: silent
+	Program Program
+	Dir     string        // where the disk is measured; empty: the system's directory for temporary files
+	Sample  time.Duration // of one sample of one piece of work; default 100 ms
+	Loop                  // each phase with clients
+	Log     Log
 }
 
-func (c LimitConfig) withDefaults() LimitConfig {
-	c.Sample = cmp.Or(c.Sample, 100*time.Millisecond)
-	c.Duration, c.Warmup = cmp.Or(c.Duration, 5*time.Second), cmp.Or(c.Warmup, 2*time.Second)
-	c.Clients = cmp.Or(c.Clients, 64)
-	if c.Log == nil {
-		c.Log = func(string, ...any) {}
+// Check refuses what makes no sense, before anything is started. Limits does so, too.
+func (c LimitConfig) Check() error {
+	if c.Sample < 0 || c.Sample > time.Minute {
+		return errors.New("a sample is a minute at most")
 	}
-	return c
+	return c.Loop.Check()
 }
 
 // A Rate is how often a piece of work was done in a second: the median of five samples, and the samples.
@@ -75,7 +71,10 @@ type LimitReport struct {
 // Limits measures what the machine allows: single pieces of work on one core and on all, then the disk, then a JSON
 // round trip, and last the bare handler in its three variants. An end of ctx leaves the rows that are not measured out.
 func Limits(ctx context.Context, c LimitConfig) (LimitReport, error) {
-	c = c.withDefaults()
+	if err := c.Check(); err != nil {
+		return LimitReport{}, err
+	}
+	c.Sample, c.Loop = cmp.Or(c.Sample, 100*time.Millisecond), c.withDefaults()
 	dir, remove, err := scratch(c.Dir, "chancery-limits")
 	if err != nil {
 		return LimitReport{}, err
@@ -97,7 +96,7 @@ func (r *LimitReport) measure(ctx context.Context, c LimitConfig, dir string) er
 		return err
 	}
 	for _, w := range all {
-		c.Log("%s", w.work)
+		c.Log.say("%s", w.work)
 		one, err := w.rate(ctx, 1, c.Sample)
 		if err != nil {
 			return err

@@ -23,8 +23,34 @@ import (
 	"chancery/internal/load/drive"
 )
 
-// A Log takes one line of progress for people.
+// A Log takes one line of progress for people; nil takes none.
 type Log func(format string, args ...any)
+
+func (l Log) say(format string, args ...any) {
+	if l != nil {
+		l(format, args...)
+	}
+}
+
+// A Loop is a closed loop: clients on kept-alive connections, each of which sends its next request when it has its answer.
+type Loop struct {
+	Clients  int           // default 64
+	Duration time.Duration // counted; default 10 s
+	Warmup   time.Duration // before it, not counted; 0: none
+}
+
+func (l Loop) withDefaults() Loop {
+	l.Clients, l.Duration = cmp.Or(l.Clients, 64), cmp.Or(l.Duration, 10*time.Second)
+	return l
+}
+
+// Check refuses what makes no sense, before anything is started.
+func (l Loop) Check() error { return l.phase().check() }
+
+func (l Loop) phase() Phase {
+	l = l.withDefaults()
+	return Phase{Connections: l.Clients, For: l.Duration, Warmup: l.Warmup}.withDefaults(Population{}.withDefaults())
+}
 
 // samples is how many samples a phase is cut into; the median of them is the figure.
 const samples = drive.Samples

@@ -31,16 +31,22 @@ import (
 // A PeerConfig says where a step-ca runs and how its clients prove themselves.
 type PeerConfig struct {
 	Program     Program
-	Address     string        // host:port
-	Root        string        // file with its root certificate
-	Provisioner string        // name of its JWK provisioner
-	Key         string        // file with that provisioner's private key as a JWK, decrypted
-	Pairs       int           // how often both are measured; default 5
-	Duration    time.Duration // counted, of each phase; default 10 s
-	Warmup      time.Duration // before it; default 3 s
-	Clients     int           // default 64
-	Dir         string        // where our own data lie; empty: the system's directory for temporary files
-	Log         Log           // nil: silent
+	Address     string // host:port
+	Root        string // file with its root certificate
+	Provisioner string // name of its JWK provisioner
+	Key         string // file with that provisioner's private key as a JWK, decrypted
+	Pairs       int    // how often both are measured; default 5
+	Loop               // each phase
+	Dir         string // where our own data lie; empty: the system's directory for temporary files
+	Log         Log
+}
+
+// Check refuses what makes no sense, before anything is started. Peer does so, too.
+func (c PeerConfig) Check() error {
+	if c.Root == "" || c.Provisioner == "" || c.Key == "" || c.Pairs < 0 {
+		return errors.New("a step-ca is known by its root, a provisioner and that one's key, and is measured a number of times")
+	}
+	return c.Loop.Check()
 }
 
 // A PeerReport holds ordinary certificates of this server against those of step-ca, measured in turn.
@@ -69,10 +75,10 @@ func (r PeerReport) Ratio() float64 {
 // request and a proof of authorization for each certificate, each after its own fashion: step-ca a token signed for one
 // request, this server a bearer token; both check possession of the key.
 func Peer(ctx context.Context, c PeerConfig) (PeerReport, error) {
-	c.Pairs, c.Duration, c.Warmup, c.Clients = cmp.Or(c.Pairs, 5), cmp.Or(c.Duration, 10*time.Second), cmp.Or(c.Warmup, 3*time.Second), cmp.Or(c.Clients, 64)
-	if c.Log == nil {
-		c.Log = func(string, ...any) {}
+	if err := c.Check(); err != nil {
+		return PeerReport{}, err
 	}
+	c.Pairs, c.Loop = cmp.Or(c.Pairs, 5), c.withDefaults()
 	r := PeerReport{Machine: observe.Look(), errors: map[string]int{}}
 	p, err := newPeer(ctx, c)
 	for pair := 0; err == nil && ctx.Err() == nil && pair < c.Pairs; pair++ {
@@ -91,7 +97,7 @@ func Peer(ctx context.Context, c PeerConfig) (PeerReport, error) {
 }
 
 func (r *PeerReport) ours(ctx context.Context, c PeerConfig) error {
-	run, err := Issue(ctx, IssueConfig{Program: c.Program, Scenario: Regular, Phases: closedLoop(c.Clients, c.Duration, c.Warmup), Dir: c.Dir, Log: c.Log})
+	run, err := Issue(ctx, IssueConfig{Program: c.Program, Scenario: Regular, Phases: []Phase{c.phase()}, Dir: c.Dir, Log: c.Log})
 	if err == nil && ctx.Err() == nil {
 		r.runs, r.Ours, r.OursP99 = append(r.runs, run), append(r.Ours, run.first().Rate.PerSecond), append(r.OursP99, run.first().Latency.P99)
 	}
@@ -99,7 +105,7 @@ func (r *PeerReport) ours(ctx context.Context, c PeerConfig) error {
 }
 
 func (r *PeerReport) theirs(ctx context.Context, c PeerConfig, p *peer) error {
-	c.Log("step-ca at %s", c.Address)
+	c.Log.say("step-ca at %s", c.Address)
 	o := p.drive(ctx, c)
 	if ctx.Err() != nil {
 		return nil
@@ -213,7 +219,7 @@ func (p *peer) prepare(i int) error {
 }
 
 func (p *peer) drive(ctx context.Context, c PeerConfig) outcome {
-	h := heat{address: c.Address, tls: trusting(p.root), clients: c.Clients, warmup: c.Warmup, duration: c.Duration, scenario: scenario{
+	h := heat{Loop: c.Loop, address: c.Address, tls: trusting(p.root), scenario: scenario{
 		path: "/1.0/sign",
 		next: func(turn int) (job, error) {
 			o := p.orders[turn%len(p.orders)]

@@ -43,11 +43,6 @@ type Phase struct {
 // Modes lists the ways in which clients come.
 func Modes() []string { return []string{Closed, Paced, Open, Steady, Once} }
 
-// closedLoop is a run of one phase, as fast as the server can.
-func closedLoop(connections int, duration, warmup time.Duration) []Phase {
-	return []Phase{{Mode: Closed, Connections: connections, For: duration, Warmup: warmup}}
-}
-
 func (p Phase) withDefaults(population Population) Phase {
 	p.Mode, p.For = cmp.Or(p.Mode, Closed), cmp.Or(p.For, 20*time.Second)
 	p.Connections = cmp.Or(p.Connections, 64)
@@ -77,6 +72,8 @@ func (p Phase) check() error {
 	switch {
 	case p.Connections < 1 || p.Connections > connectionsMax:
 		return fmt.Errorf("connections are 1 to %d", connectionsMax)
+	case p.Agents < 1 || p.Agents > populationMax:
+		return fmt.Errorf("agents are 1 to %d", populationMax)
 	case p.Rate < 0 || p.Rate > rateMax || p.Changes < 0 || p.Changes > rateMax:
 		return fmt.Errorf("a rate is 0 to %d a second", rateMax)
 	case p.For <= 0 || min(p.Warmup, p.Interval, p.Slow, p.Stall) < 0 || max(p.For+p.Warmup, p.Interval, p.Slow) > phaseMax:

@@ -80,7 +80,7 @@ func milliseconds(v float64) string { return fmt.Sprintf("%.2f ms", v) }
 func (r Report) facts() []page.Group {
 	run := page.Group{Title: "Run", Facts: []page.Fact{
 		{Name: "at", Value: r.At.Format("2006-01-02 15:04:05 MST")}, {Name: "scenario", Value: r.Scenario}, {Name: "protocol", Value: r.Protocol}, {Name: "population", Value: r.Population.String()},
-		{Name: "settings", Value: cmp.Or(strings.Join(r.Settings, ", "), "those of a fresh installation")},
+		{Name: "settings", Value: r.settings()},
 	}}
 	for _, p := range r.Phases {
 		run.Facts = append(run.Facts, page.Fact{Name: cmp.Or(p.Name, "phase"), Value: fmt.Sprintf("%s for %s", p.Phase, p.For)})
@@ -112,6 +112,13 @@ func (r Report) facts() []page.Group {
 		lost.Facts = append(lost.Facts, page.Fact(f))
 	}
 	return []page.Group{run, lost, database, machine}
+}
+
+func (r Report) settings() string {
+	if r.Database == "" {
+		return "those that the server has" // it runs elsewhere
+	}
+	return cmp.Or(strings.Join(r.Settings, ", "), "those of a fresh installation")
 }
 
 func (r Report) phaseTable() page.Table {

@@ -226,7 +226,7 @@ func (s *server) arguments(command string) []string {
 
 // hinder makes the surroundings of the server bad, as its run wants. It comes before start.
 func (s *server) hinder(ctx context.Context, c IssueConfig) (err error) {
-	url := s.storeURL
+	var url string
 	if s.around, url, err = newSurroundings(ctx, c, s.storeURL); err == nil && url != s.storeURL {
 		s.settings = append(s.settings, "store.url="+url) // the last one counts
 	}

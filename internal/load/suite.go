@@ -28,8 +28,22 @@ type SuiteConfig struct {
 	Out      string        // folder in which a folder with the date is made; default: the working directory
 	Settings []string      // more settings of the servers
 	Dir      string        // where the servers' data lie; empty: the system's directory for temporary files
-	Log      Log           // nil: silent
+	Log      Log
 	Progress func(Progress)
+}
+
+// Check refuses what makes no sense, before anything is started. Suite does so, too.
+func (c SuiteConfig) Check() error {
+	if c.Timeout < 0 || c.With.Agents < 0 || min(c.With.Interval, c.With.Duration) < 0 || c.With.Connections < 0 {
+		return errors.New("nothing that changes presets is negative")
+	}
+	presets, err := c.presets()
+	for _, store := range append([]string{""}, c.Stores...) {
+		for _, p := range presets {
+			err = cmp.Or(err, p.Apply(IssueConfig{StoreURL: store}, c.With).Check())
+		}
+	}
+	return err
 }
 
 // The ways in which a run of a suite ends.
@@ -66,11 +80,8 @@ type SuiteReport struct {
 // long is marked, and the rest run. After every run its report and the summary are written.
 func Suite(ctx context.Context, c SuiteConfig) (SuiteReport, error) {
 	c.Timeout = cmp.Or(c.Timeout, 30*time.Minute)
-	if c.Log == nil {
-		c.Log = func(string, ...any) {}
-	}
 	presets, err := c.presets()
-	if err != nil {
+	if err = cmp.Or(err, c.Check()); err != nil {
 		return SuiteReport{}, err
 	}
 	r := SuiteReport{Machine: observe.Look(), Folder: filepath.Join(c.Out, "bench-"+time.Now().Format("2006-01-02-150405"))}
@@ -83,10 +94,10 @@ func Suite(ctx context.Context, c SuiteConfig) (SuiteReport, error) {
 	names := storeNames(c.Stores)
 	for _, p := range presets {
 		for i, store := range c.Stores {
-			c.Log("== %s on %s: %s", p.Name, names[i], p.Purpose)
+			c.Log.say("== %s on %s: %s", p.Name, names[i], p.Purpose)
 			run, err := c.run(ctx, r.Folder, p, store, names[i])
 			r.Runs = append(r.Runs, run)
-			c.Log("== %s on %s: %s %s", p.Name, run.Database, run.State, run.Why)
+			c.Log.say("== %s on %s: %s %s", p.Name, run.Database, run.State, run.Why)
 			if err = errors.Join(err, r.write()); err != nil {
 				return r, err
 			}

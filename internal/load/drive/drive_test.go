@@ -115,7 +115,7 @@ func TestRefusedComeAgain(t *testing.T) {
 		if int(s.Latency.TotalCount()) != want || int(renewed.Load()) != want || s.Refused != 50 || s.Refusal.TotalCount() != 50 || len(s.Errors) > 0 {
 			t.Errorf("obey %v: answered %d, made anew %d, refused %d, errors %v", obey, s.Latency.TotalCount(), renewed.Load(), s.Refused, s.Errors)
 		}
-		if got.Until.Sub(time.Now()) < time.Second {
+		if time.Until(got.Until) < time.Second {
 			t.Error("the run waited for its last moment although everybody was served")
 		}
 	}
