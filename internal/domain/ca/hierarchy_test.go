@@ -554,13 +554,22 @@ func TestWhoIssuesGetsNothingThatRulesOthers(t *testing.T) {
 	}
 }
 
+func (w *world) renew(t *testing.T, serial id.Serial, csr []byte) (Issued, error) {
+	t.Helper()
+	before, err := w.Ordinary(operator(t), serial)
+	if err != nil {
+		return Issued{}, err
+	}
+	return w.Renew(operator(t), Renewal{Of: before, CSR: csr})
+}
+
 func TestRenew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	person := id.New(id.Person, w.now())
 	before := w.certificate(t, Order{Authority: "people", Profile: "tls-client", SPKI: pkixtest.SPKI(t, key.P384), Subject: &Subject{CommonName: "Ada"}, Owner: person})
 	w.clock.advance(24 * time.Hour)
-	after, err := w.Renew(operator(t), Renewal{Serial: before.Serial})
+	after, err := w.renew(t, before.Serial, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -573,23 +582,23 @@ func TestRenew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rekeyed, err := w.Renew(operator(t), Renewal{Serial: before.Serial, CSR: csr})
+	rekeyed, err := w.renew(t, before.Serial, csr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c := pkixtest.Parse(t, rekeyed.DER); c.Subject.CommonName != "Ada" || !bytes.Equal(c.RawSubjectPublicKeyInfo, pkixtest.SPKI(t, key.Ed25519)) {
 		t.Errorf("rekeyed for %s", c.Subject)
 	}
-	_, err = w.Renew(operator(t), Renewal{Serial: w.principal(t, person).Serial})
+	_, err = w.renew(t, w.principal(t, person).Serial, nil)
 	pkixtest.WantFault(t, "profile_unfit", err)
 	w.revoke(t, person, Superseded)
-	_, err = w.Renew(operator(t), Renewal{Serial: after.Serial})
+	_, err = w.renew(t, after.Serial, nil)
 	pkixtest.WantFault(t, "principal_revoked", err)
 	server := w.certificate(t, serverOrder(t, "dns:a.example.org"))
 	w.clock.advance(91 * 24 * time.Hour)
-	_, err = w.Renew(operator(t), Renewal{Serial: server.Serial})
+	_, err = w.renew(t, server.Serial, nil)
 	pkixtest.WantFault(t, "certificate_expired", err)
-	_, err = w.Renew(operator(t), Renewal{Serial: id.Serial{1}})
+	_, err = w.renew(t, id.Serial{1}, nil)
 	pkixtest.WantFault(t, "certificate_unknown", err)
 }
 

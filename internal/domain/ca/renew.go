@@ -15,9 +15,17 @@ import (
 	"chancery/internal/domain/ca/pkix"
 )
 
+// An Ordinary is an ordinary certificate as it is stored, with what a caller needs who decides whether it may be renewed.
+type Ordinary struct {
+	Authority string // its name
+	KeyHash   []byte // SHA-256 of the SubjectPublicKeyInfo
+
+	row row
+}
+
 // A Renewal asks for the same certificate for a new time: same authority, profile, owner, subject and names.
 type Renewal struct {
-	Serial   id.Serial     // of the certificate to renew
+	Of       Ordinary
 	CSR      []byte        // brings a new key and proves it; nil keeps the key, which the caller has seen proved
 	Lifetime time.Duration // zero: the profile's default
 }
@@ -25,14 +33,10 @@ type Renewal struct {
 // Renew issues an ordinary certificate again. It is durable on return; the old one stays valid until it ends. Agent
 // certificates are renewed by new evidence, through IssueAgent; principals get theirs by a new order.
 //
-// Faults: NotFound certificate_unknown; Denied certificate_revoked (or what stands above it), certificate_expired,
-// profile_unfit; those of Issue.
+// Faults: Denied certificate_revoked (or what stands above it), certificate_expired, profile_unfit; those of Issue.
 func (h *Hierarchy) Renew(ctx context.Context, r Renewal) (Issued, error) {
-	before, err := h.ordinary(ctx, r.Serial)
-	if err != nil {
-		return Issued{}, err
-	}
-	a, t, err := h.template(ctx, strings.TrimPrefix(before.authority, "aut:"), before.profile)
+	before := r.Of.row
+	a, t, err := h.template(ctx, r.Of.Authority, before.profile)
 	if err != nil {
 		return Issued{}, err
 	}
@@ -43,7 +47,7 @@ func (h *Hierarchy) Renew(ctx context.Context, r Renewal) (Issued, error) {
 		return Issued{}, fault.New(fault.Denied, "profile_unfit", "what a person may delegate is decided anew for each certificate, so a principal's is not renewed").
 			WithHint("`chancery user certify` issues another")
 	}
-	if err := h.alive(ctx, []string{certificateTarget(r.Serial)}); err != nil {
+	if err := h.alive(ctx, []string{certificateTarget(before.serial)}); err != nil {
 		return Issued{}, err
 	}
 	now := h.now()
@@ -91,18 +95,20 @@ func (r *row) again(t *pkix.Template, csr []byte) (*pkix.Content, []name.Name, e
 	return c, request.Names, err
 }
 
-// ordinary reads an ordinary certificate by its serial.
-func (h *Hierarchy) ordinary(ctx context.Context, serial id.Serial) (r row, err error) {
+// Ordinary finds an ordinary certificate by its serial. Fault: NotFound certificate_unknown.
+func (h *Hierarchy) Ordinary(ctx context.Context, serial id.Serial) (o Ordinary, err error) {
+	r := &o.row
 	var from, to int64
 	found := false
 	err = h.db.Read(ctx, func(tx *store.Tx) error {
-		found, err = tx.One([]any{&r.authority, &r.profile, &r.owner, &r.names, &from, &to, &r.der},
-			"SELECT authority, profile, owner, names, not_before, not_after, der FROM certificate WHERE serial = ?", []byte(serial))
+		found, err = tx.One([]any{&r.authority, &r.profile, &r.owner, &r.names, &o.KeyHash, &from, &to, &r.der},
+			"SELECT authority, profile, owner, names, key_hash, not_before, not_after, der FROM certificate WHERE serial = ?", []byte(serial))
 		return err
 	})
 	if err == nil && !found {
 		err = fault.New(fault.NotFound, "certificate_unknown", "there is no ordinary certificate with the serial %s", serial)
 	}
 	r.serial, r.notBefore, r.notAfter = serial, milli(from), milli(to)
-	return r, err
+	o.Authority = strings.TrimPrefix(r.authority, "aut:")
+	return o, err
 }

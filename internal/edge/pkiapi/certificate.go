@@ -124,14 +124,14 @@ func (f face) renew(r *rest.Request) (*rest.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := f.one(r.Context(), serial.String())
+	before, err := f.ca.Ordinary(r.Context(), serial)
 	if err != nil {
 		return nil, err
 	}
-	if err := mayRenew(r, found); err != nil {
+	if err := mayRenew(r, before); err != nil {
 		return nil, err
 	}
-	renewal := ca.Renewal{Serial: serial}
+	renewal := ca.Renewal{Of: before}
 	if renewal.Lifetime, err = lifetime(in.LifetimeSec); err != nil {
 		return nil, err
 	}
@@ -141,19 +141,19 @@ func (f face) renew(r *rest.Request) (*rest.Answer, error) {
 		}
 	}
 	issued, err := f.ca.Renew(r.Context(), renewal)
-	return f.certificate(r, found.Authority, issued, err)
+	return f.certificate(r, before.Authority, issued, err)
 }
 
 // mayRenew lets through whoever calls with the key of the certificate, and whoever may issue from its authority.
-func mayRenew(r *rest.Request, found ca.Found) error {
+func mayRenew(r *rest.Request, before ca.Ordinary) error {
 	caller := who.From(r.Context())
-	if bytes.Equal(caller.KeyHash[:], found.KeyHash) {
+	if bytes.Equal(caller.KeyHash[:], before.KeyHash) {
 		return nil
 	}
 	if err := caller.Need(who.CertificateIssue); err != nil {
 		return err
 	}
-	return mayUse(r.Context(), found.Authority)
+	return mayUse(r.Context(), before.Authority)
 }
 
 // certificate answers in the form that the caller accepts.

@@ -54,6 +54,7 @@ type Engine struct {
 	Config
 	write  *sql.DB // one connection, the writer's
 	read   *sql.DB
+	pool   *readPool
 	writer *writer
 	views  views
 	closed atomic.Bool
@@ -88,6 +89,7 @@ func (e *Engine) connect(ctx context.Context) (err error) {
 	}
 	e.read.SetMaxOpenConns(readers)
 	e.read.SetMaxIdleConns(readers)
+	e.pool = newReadPool(e.read, e.Probe.Traced)
 	return e.write.PingContext(ctx)
 }
 
@@ -183,10 +185,9 @@ func (e *Engine) Backlog() (int, time.Duration) { return e.writer.backlog() }
 
 // Stats says how the engine does at the moment.
 func (e *Engine) Stats() engine.Stats {
-	pool := e.read.Stats()
 	return engine.Stats{
 		LogBytes: fileSize(e.Path + "-wal"), LogHeld: e.writer.fold.lasts(), OldestRead: e.views.oldest().age(),
-		Waits: pool.WaitCount, Waited: pool.WaitDuration, Open: pool.OpenConnections,
+		Waits: e.pool.waits.Load(), Waited: time.Duration(e.pool.waited.Load()), Open: len(e.pool.all),
 	}
 }
 
@@ -200,6 +201,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		err = e.writer.close(ctx)
 	}
 	e.views.end(0)
+	e.pool.close()
 	return errors.Join(err, e.free())
 }
 

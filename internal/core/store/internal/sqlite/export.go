@@ -43,13 +43,16 @@ func (e *Engine) Export(ctx context.Context, fn func(engine.Session, []engine.Ta
 		return fmt.Errorf("opening the copy: %w", err)
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	return e.snapshot(ctx, conn, func(s engine.Session) error {
+	s := newSession(conn, e.Probe.Traced)
+	defer func() { err = errors.Join(err, s.forget()) }()
+	_, err = s.snapshot(ctx, func(s engine.Session) error {
 		tables, err := e.Tables(s)
 		if err != nil {
 			return err
 		}
 		return fn(s, tables)
 	})
+	return err
 }
 
 // sweep removes copies that an earlier process left when it was killed.

@@ -18,6 +18,11 @@ type session struct {
 	traced   func(statement string)
 }
 
+// newSession runs statements under no deadline, until its context is replaced.
+func newSession(conn *sql.Conn, traced func(string)) *session {
+	return &session{ctx: context.Background(), conn: conn, prepared: map[string]*sql.Stmt{}, traced: traced}
+}
+
 func (s *session) Exec(query string, args []any) (int64, error) {
 	stmt, err := s.prepare(query)
 	if err != nil {

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"runtime"
@@ -45,7 +44,7 @@ func newWriter(ctx context.Context, e *Engine) (*writer, error) {
 	}
 	w := &writer{
 		e:       e,
-		session: &session{ctx: context.Background(), conn: conn, prepared: map[string]*sql.Stmt{}, traced: e.Probe.Traced},
+		session: newSession(conn, e.Probe.Traced),
 		queues:  [2]chan *job{make(chan *job, queueMax), make(chan *job, queueMax)},
 		plans:   map[*engine.Hot]*plan{},
 		chores:  make(chan chore),
