@@ -98,7 +98,7 @@ func (t *terminal) command() *cobra.Command {
 		{"Begin:", []*cobra.Command{t.quickstart(), t.initialize(), t.serve(), t.setup()}},
 		{"Certificates:", []*cobra.Command{t.issue(), t.renew(), t.revoke(), t.list(), t.showCertificate(), t.crl(), t.authority(), t.profile()}},
 		{"People and agents:", []*cobra.Command{t.user(), t.tokens(), t.agent(), t.delegation(), t.verify()}},
-		{"Care:", []*cobra.Command{t.config(), t.doctor(), t.explainCode(), t.audit(), t.backup(), t.restore(), t.rescue(), t.trust(), t.bench()}},
+		{"Care:", []*cobra.Command{t.config(), t.doctor(), t.explainCode(), t.audit(), t.backup(), t.restore(), t.rescue(), t.trust(), t.bench(), t.size()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, c := range g.commands {

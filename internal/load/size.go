@@ -1,0 +1,121 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+)
+
+// A Demand is who will use an installation.
+type Demand struct {
+	People   int           `json:"people"`
+	Agents   int           `json:"agents"`
+	Interval time.Duration `json:"-"` // from one certificate of an agent to the next
+	Lifetime time.Duration `json:"-"` // of a certificate
+}
+
+func (d Demand) check() error {
+	switch {
+	case d.People < 0 || d.Agents < 1 || d.People > populationMax || d.Agents > 100_000_000:
+		return errors.New("people are 0 to 5,000,000 and agents 1 to 100,000,000")
+	case d.Interval < time.Second || d.Lifetime < time.Second || d.Lifetime > 24*time.Hour:
+		return errors.New("an interval is a second at least, a lifetime a second to a day")
+	case d.Interval > d.Lifetime:
+		return fmt.Errorf("an agent that comes every %s needs certificates that live longer than %s", d.Interval, d.Lifetime)
+	}
+	return nil
+}
+
+// What one machine gave, as docs/performance.md has it: an AMD EPYC of 2.6 GHz with a sync of 0.2 ms. `bench issue
+// --preset capacity` says what another one gives.
+const (
+	certificateMicros = 490.0     // of a core, for an agent certificate with a fresh authorization
+	handshakeMicros   = 700.0     // of a core, for a full mTLS handshake
+	refusalMicros     = 60.0      // of a core, for a request that is refused for want of capacity
+	certificateBytes  = 1500.0    // of disk, with indexes and audit
+	agentBytes        = 1000.0    // of disk, for an agent or a person
+	baseMemory        = 120 << 20 // resident, of a server at work
+	connectionMemory  = 40 << 10  // resident, of an open TLS connection
+	busyShare         = 0.7       // of the processor, up to which latency is flat
+	keptAfterExpiry   = 24 * time.Hour
+)
+
+// A Size is what an installation needs.
+type Size struct {
+	Demand
+	PerSecond   float64 `json:"certificates_per_second"`
+	Cores       float64 `json:"cores"`                 // at 70 % load, connections kept
+	CoresFresh  float64 `json:"cores_new_connections"` // the same where each renewal is on a connection of its own
+	Stored      float64 `json:"certificates_stored"`
+	DiskPerDay  float64 `json:"disk_bytes_per_day"` // written; what expired a day ago goes
+	Disk        float64 `json:"disk_bytes"`         // when it does not grow any more
+	Memory      float64 `json:"memory_bytes"`
+	Connections int     `json:"connections"` // kept open, if all agents keep theirs
+	DrainSec    float64 `json:"drain_sec"`   // all agents at once, on the cores above
+	IntervalSec float64 `json:"interval_sec"`
+	LifetimeSec float64 `json:"lifetime_sec"`
+}
+
+// SizeOf computes what an installation needs for a demand, from what was measured on one machine. It is arithmetic, no
+// promise: a factor of two lies between machines.
+func SizeOf(d Demand) (Size, error) {
+	if err := d.check(); err != nil {
+		return Size{}, err
+	}
+	s := Size{Demand: d, PerSecond: float64(d.Agents) / d.Interval.Seconds(), IntervalSec: d.Interval.Seconds(), LifetimeSec: d.Lifetime.Seconds()}
+	s.Cores = s.PerSecond * certificateMicros / 1e6 / busyShare
+	s.CoresFresh = s.PerSecond * (certificateMicros + handshakeMicros) / 1e6 / busyShare
+	s.Stored = s.PerSecond * (d.Lifetime + keptAfterExpiry).Seconds()
+	s.DiskPerDay = s.PerSecond * 86400 * certificateBytes
+	s.Disk = s.Stored*certificateBytes + float64(d.Agents+d.People)*agentBytes
+	s.Connections = d.Agents
+	s.Memory = baseMemory + float64(s.held())*connectionMemory
+	s.DrainSec = float64(d.Agents) * certificateMicros / 1e6 / math.Ceil(s.Cores)
+	return s, nil
+}
+
+// held is how many connections one server holds at its default limit.
+func (s Size) held() int { return min(s.Connections, 16384) }
+
+// Write writes the size for people.
+func (s Size) Write(w io.Writer) {
+	fmt.Fprintf(w, "%s people and %s agents, each with a certificate of %s every %s\n\n", thousands(float64(s.People)), thousands(float64(s.Agents)), s.Lifetime, s.Interval)
+	for _, line := range [][3]string{
+		{"certificates", thousands(s.PerSecond) + " a second", fmt.Sprintf("%s stored at a time: each for its life and a day", thousands(s.Stored))},
+		{"processor", fmt.Sprintf("%.1f cores", s.Cores), fmt.Sprintf("at 70 %% load on kept connections; %.1f where each renewal comes on a new mTLS connection", s.CoresFresh)},
+		{"memory", bytesOf(s.Memory), fmt.Sprintf("with %s connections open", thousands(float64(s.held())))},
+		{"disk", bytesOf(s.Disk), fmt.Sprintf("at most; %s are written a day", bytesOf(s.DiskPerDay))},
+		{"connections", thousands(float64(s.Connections)), "if every agent keeps its own; limit.connections is 16,384 a server"},
+		{"all at once", fmt.Sprintf("%.0f s", s.DrainSec), "until every agent is served, if all come at the same moment"},
+	} {
+		fmt.Fprintf(w, "%-14s%-18s%s\n", line[0], line[1], line[2])
+	}
+	fmt.Fprintf(w, "\ndatabase      %s\n", s.database())
+	fmt.Fprintln(w, "\nComputed from what was measured on one machine (docs/sizing.md). A factor of two lies between machines:\n`chancery bench issue --preset capacity` says what yours gives.")
+}
+
+// database says on what such an installation runs.
+func (s Size) database() string {
+	switch {
+	case s.Cores > 16:
+		return "PostgreSQL, and several servers beside one another"
+	case s.Cores > 4 || s.Disk > 500e9:
+		return "PostgreSQL; SQLite has one writer and one disk"
+	}
+	return "SQLite is enough; PostgreSQL for a second server beside the first"
+}
+
+// bytesOf writes a size in the unit that suits it.
+func bytesOf(n float64) string {
+	for _, unit := range []struct {
+		name string
+		size float64
+	}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}} {
+		if n >= unit.size {
+			return fmt.Sprintf("%.1f %s", n/unit.size, unit.name)
+		}
+	}
+	return fmt.Sprintf("%.0f kB", n/1e3)
+}
