@@ -143,12 +143,16 @@ func population(cmd *cobra.Command, p *load.Population) {
 	flags.IntVar(&p.Tokens, "tokens", 64, "API tokens of all people together")
 }
 
-// reported shows a report and writes it into a file, if one is named, whatever became of the run.
+// reported shows a report and writes it into a file, if one is named, whatever became of the run: what was measured
+// before it broke is worth reading.
 func (t *terminal) reported(ctx context.Context, r load.Report, err error, file string) error {
 	if file != "" && len(r.Phases) > 0 {
 		if problem := r.Save(file); problem != nil {
-			return problem
+			return errors.Join(err, problem)
 		}
+	}
+	if err != nil && len(r.Phases) > 0 {
+		return errors.Join(err, t.show(r, func() { r.Write(t.out) }))
 	}
 	return t.found(ctx, r, err)
 }

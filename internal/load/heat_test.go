@@ -136,6 +136,17 @@ func TestLatency(t *testing.T) {
 	}
 }
 
+func TestAServerThatEndedByItselfIsNoticed(t *testing.T) {
+	s := &server{child: &child{ended: make(chan struct{}), stderr: &tail{last: []byte("panic")}}}
+	if err := s.gone(); err != nil {
+		t.Errorf("it runs: %v", err)
+	}
+	close(s.ended)
+	if err := s.gone(); err == nil || !strings.Contains(err.Error(), "panic") {
+		t.Errorf("it ended: %v", err)
+	}
+}
+
 func TestNothingBeginsAfterAnError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var done atomic.Int64

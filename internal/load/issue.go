@@ -230,8 +230,11 @@ func (r *run) against(ctx context.Context, remote Remote) (err error) {
 	if r.server != nil {
 		r.Killed = r.server.around.killed()
 	}
-	if ctx.Err() != nil {
+	if r.Killed || ctx.Err() != nil {
 		return nil
+	}
+	if err := r.server.gone(); err != nil {
+		return err
 	}
 	if s.issuer != "" {
 		r.config.Log.say("looking %s certificates up", thousands(float64(len(r.book.answered))))

@@ -2,6 +2,7 @@ package load
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -274,6 +275,19 @@ func (s *server) start(ctx context.Context) (time.Duration, error) {
 			return 0, errors.Join(ctx.Err(), fmt.Errorf("chancery serve did not answer within %s: %s", time.Since(began).Round(time.Second), s.stderr))
 		case <-time.After(2 * time.Millisecond):
 		}
+	}
+}
+
+// gone gives how the server ended although nobody told it to; nil: it runs, as far as is known.
+func (s *server) gone() error {
+	if s == nil {
+		return nil
+	}
+	select {
+	case <-s.ended:
+		return fmt.Errorf("chancery serve ended in the run: %w: %s", cmp.Or(s.err, errors.New("exit code 0")), s.stderr)
+	default:
+		return nil
 	}
 }
 

@@ -275,7 +275,7 @@ func (p PhaseReport) write(w io.Writer) {
 	fmt.Fprintf(w, "\n%s: %s for %s\n", cmp.Or(p.Name, p.Mode), p.Phase, p.For)
 	fmt.Fprintf(w, "rate      %s a second (%s)\n", thousands(p.Rate.PerSecond), joined(p.Rate.Samples))
 	fmt.Fprintf(w, "latency   %s\n", p.Latency)
-	if p.Mode != Closed && p.Mode != Paced {
+	if p.Mode != Closed && p.Mode != Paced || p.Refused > 0 { // else they are the same
 		fmt.Fprintf(w, "service   %s\n", p.Service)
 		fmt.Fprintf(w, "offered   %d, answered %d\n", p.Offered, p.Answered)
 	}
