@@ -77,7 +77,7 @@ func (t *terminal) examine(ctx context.Context) *examination {
 	d.passphrase()
 	d.clock()
 	d.space()
-	d.sync()
+	d.sync(ctx)
 	d.power(observe.Governor())
 	d.process(ctx)
 	d.durability(ctx)

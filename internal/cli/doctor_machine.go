@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
 	"time"
@@ -27,12 +28,12 @@ const (
 )
 
 // sync measures the disk that certificates wait for. That of a database server is not ours to measure.
-func (d *examination) sync() {
+func (d *examination) sync(ctx context.Context) {
 	dir, ours := d.databaseDir()
 	if !ours {
 		return
 	}
-	median, _, err := observe.SyncLatency(dir, syncTimes, syncWithin)
+	median, _, err := observe.SyncLatency(ctx, dir, syncTimes, syncWithin)
 	if err != nil {
 		d.say(warning, "sync", "run the doctor as the user that runs the server", "how fast the disk is could not be measured: %v", err)
 		return

@@ -65,7 +65,7 @@ func TestDoctorMeasuresWhereTheDatabaseLies(t *testing.T) {
 		"server":    {"postgres://localhost/x", ""},
 	} {
 		d := patient(t, dir, c.store)
-		d.sync()
+		d.sync(t.Context())
 		switch {
 		case c.want == "" && len(d.diagnoses) == 0:
 		case c.want == "" || len(d.diagnoses) != 1 || !strings.Contains(d.diagnoses[0].Text, c.want):

@@ -176,7 +176,7 @@ func (r *run) run(ctx context.Context) error {
 		return err
 	}
 	defer remove()
-	if err := r.Machine.MeasureSync(dir); err != nil {
+	if err := r.Machine.MeasureSync(ctx, dir); err != nil {
 		return err
 	}
 	r.Database = databaseOf(r.config.StoreURL)

@@ -81,7 +81,7 @@ func Limits(ctx context.Context, c LimitConfig) (LimitReport, error) {
 	}
 	defer remove()
 	r := LimitReport{Machine: observe.Look(), Clients: c.Clients}
-	err = errors.Join(r.Machine.MeasureSync(dir), r.measure(ctx, c, dir))
+	err = errors.Join(r.Machine.MeasureSync(ctx, dir), r.measure(ctx, c, dir))
 	r.Machine.Done()
 	r.Marks = r.Machine.Marks()
 	if r.Interrupted = ctx.Err() != nil; r.Interrupted {

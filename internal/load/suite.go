@@ -239,6 +239,7 @@ func (r SuiteReport) page() page.Page {
 		}
 	}
 	p.Tables = []page.Table{table}
+	p.Notes = append(p.Notes, notes(r.Machine.Marks(), r.Interrupted)...)
 	return p
 }
 
@@ -274,4 +275,5 @@ func (r SuiteReport) Write(w io.Writer) {
 		}
 	}
 	fmt.Fprintf(w, "reports   %s\n", filepath.Join(r.Folder, "index.html"))
+	writeMarks(w, r.Machine.Marks(), r.Interrupted)
 }

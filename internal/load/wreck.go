@@ -234,22 +234,33 @@ func (w *wreck) stands(ctx context.Context, c *drive.Connection, r *CrashReport,
 	}
 }
 
-// again looks once more at what all rounds left.
+// again looks once more at what all rounds left. What a round has missed already counts once.
 func (w *wreck) again(ctx context.Context, r *CrashReport) {
-	r.note(w.target.lookUp(ctx, w.all, "agents", 0))
+	last := &CrashReport{}
+	last.note(w.target.lookUp(ctx, w.all, "agents", 0))
 	c := &drive.Connection{Address: w.target.address, TLS: w.target.tls}
 	defer c.Close()
 	for serial := range w.revoked {
-		w.stands(ctx, c, r, serial)
+		w.stands(ctx, c, last, serial)
 	}
-	w.silenced(ctx, c, r, w.deleted)
+	w.silenced(ctx, c, last, w.deleted)
+	r.Lost, r.Unknown = max(r.Lost, last.Lost), max(r.Unknown, last.Unknown)
+	r.RevocationsLost, r.TokensRevived = max(r.RevocationsLost, last.RevocationsLost), max(r.TokensRevived, last.TokensRevived)
+	r.first(last.FirstWrong)
 }
 
 // retry sends what got no answer again, as a client would: the same evidence and key give the same certificate.
 func (w *wreck) retry(ctx context.Context, c *drive.Connection, r *CrashReport, d *diary) {
 	for _, j := range d.broken {
 		a, err := c.Persist(ctx, drive.Question{Method: http.MethodPost, Path: w.load.path, Token: j.token, ContentType: "application/json", Body: j.body})
-		if err != nil || a.Status >= http.StatusBadRequest {
+		if err != nil {
+			continue
+		}
+		if a.Status >= http.StatusBadRequest {
+			if !strings.HasSuffix(a.Refusal(), staleEvidence) {
+				r.Wrong++
+				r.first("sent again: " + a.Refusal())
+			}
 			continue
 		}
 		got, cert, err := j.expect.examine(a.Body, nil)
@@ -265,6 +276,9 @@ func (w *wreck) retry(ctx context.Context, c *drive.Connection, r *CrashReport, 
 	}
 }
 
+// staleEvidence is a refusal for the evidence's age alone, about which a busy machine can do nothing.
+const staleEvidence = " da_stale"
+
 // thefts is how much used evidence is tried for another key in each round.
 const thefts = 50
 
@@ -276,7 +290,7 @@ func (w *wreck) steal(ctx context.Context, c *drive.Connection, r *CrashReport, 
 			continue
 		}
 		a, err := c.Persist(ctx, drive.Question{Method: http.MethodPost, Path: w.load.path, Token: j.token, ContentType: "application/json", Body: body})
-		if err != nil || strings.HasSuffix(a.Refusal(), " da_stale") {
+		if err != nil || strings.HasSuffix(a.Refusal(), staleEvidence) {
 			continue
 		}
 		r.NoncesTried++

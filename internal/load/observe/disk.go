@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -40,8 +41,9 @@ func diskUse(dir string) (all, log int64) {
 }
 
 // SyncLatency writes 4 KiB and syncs them, so many times one after the other in a file of its own in dir, which it
-// removes, and gives median and 99th percentile. When the time is over it stops with what it has, one sync at least.
-func SyncLatency(dir string, times int, within time.Duration) (median, p99 time.Duration, err error) {
+// removes, and gives median and 99th percentile. When the time is over or ctx ends it stops with what it has, one sync at
+// least.
+func SyncLatency(ctx context.Context, dir string, times int, within time.Duration) (median, p99 time.Duration, err error) {
 	f, err := os.CreateTemp(dir, "sync")
 	if err != nil {
 		return 0, 0, fmt.Errorf("measure a sync: %w", err)
@@ -50,7 +52,7 @@ func SyncLatency(dir string, times int, within time.Duration) (median, p99 time.
 	defer f.Close()
 	block := make([]byte, 4096)
 	var took []time.Duration
-	for began := time.Now(); len(took) == 0 || len(took) < times && time.Since(began) < within; {
+	for began := time.Now(); len(took) == 0 || len(took) < times && time.Since(began) < within && ctx.Err() == nil; {
 		at := time.Now()
 		if _, err := f.Write(block); err != nil {
 			return 0, 0, fmt.Errorf("measure a sync: %w", err)

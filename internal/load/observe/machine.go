@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -70,9 +71,9 @@ func (m *Machine) Done() {
 
 // MeasureSync measures a sync in the directory where the data will lie, and notes what that directory stands on. It
 // takes five seconds at most. Its error is that of writing there.
-func (m *Machine) MeasureSync(dir string) error {
+func (m *Machine) MeasureSync(ctx context.Context, dir string) error {
 	m.FileSystem, m.Device = m.host.mount(dir)
-	median, p99, err := SyncLatency(dir, 200, 5*time.Second)
+	median, p99, err := SyncLatency(ctx, dir, 200, 5*time.Second)
 	m.SyncMillis, m.SyncP99 = millis(median), millis(p99)
 	return err
 }

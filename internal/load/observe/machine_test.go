@@ -124,11 +124,11 @@ program   abc, go1.26
 }
 
 func TestSyncLatency(t *testing.T) {
-	median, p99, err := SyncLatency(t.TempDir(), 20, 1)
+	median, p99, err := SyncLatency(t.Context(), t.TempDir(), 20, 1)
 	if err != nil || median <= 0 || p99 < median {
 		t.Errorf("median %v, p99 %v, error %v", median, p99, err)
 	}
-	if _, _, err := SyncLatency(t.TempDir()+"/not there", 20, 1); err == nil {
+	if _, _, err := SyncLatency(t.Context(), t.TempDir()+"/not there", 20, 1); err == nil {
 		t.Error("no error without the directory")
 	}
 }
