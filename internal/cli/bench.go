@@ -134,6 +134,7 @@ func (t *terminal) benchPeer() *cobra.Command {
 	flags.StringVar(&c.Root, "peer-root", "", "file with its root certificate")
 	flags.StringVar(&c.Provisioner, "provisioner", "", "name of its JWK provisioner")
 	flags.StringVar(&c.Key, "provisioner-key", "", "file with the provisioner's private key as a decrypted JWK")
+	flags.BoolVar(&c.Renew, "renew", false, "measure renewals over mTLS instead of first certificates")
 	flags.IntVar(&c.Pairs, "pairs", 5, "how often both are measured")
 	loop(cmd, &c.Loop, 10*time.Second, 3*time.Second)
 	flags.StringVar(&c.Dir, "dir", "", "where our own data lie; default: the directory for temporary files")

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"net/http"
 	"os"
 	"runtime"
 	"strings"
@@ -25,6 +26,7 @@ import (
 
 	"chancery/api"
 	"chancery/internal/base/id"
+	"chancery/internal/load/drive"
 	"chancery/internal/load/observe"
 )
 
@@ -35,6 +37,7 @@ type PeerConfig struct {
 	Root        string // file with its root certificate
 	Provisioner string // name of its JWK provisioner
 	Key         string // file with that provisioner's private key as a JWK, decrypted
+	Renew       bool   // measures renewals over mTLS with the same key, instead of first certificates
 	Pairs       int    // how often both are measured; default 5
 	Loop               // each phase
 	Dir         string // where our own data lie; empty: the system's directory for temporary files
@@ -47,6 +50,14 @@ func (c PeerConfig) Check() error {
 		return errors.New("a step-ca is known by its root, a provisioner and that one's key, and is measured a number of times")
 	}
 	return c.Loop.Check()
+}
+
+// scenario is what this server is asked for.
+func (c PeerConfig) scenario() string {
+	if c.Renew {
+		return RenewRegular
+	}
+	return Regular
 }
 
 // A PeerReport holds ordinary certificates of this server against those of step-ca, measured in turn.
@@ -73,7 +84,8 @@ func (r PeerReport) Ratio() float64 {
 
 // Peer measures this server on fresh data and a running step-ca in turn: A B, B A, A B and so on. Both get a new key, a
 // request and a proof of authorization for each certificate, each after its own fashion: step-ca a token signed for one
-// request, this server a bearer token; both check possession of the key.
+// request, this server a bearer token; both check possession of the key. Renewals bring nothing but the certificate that
+// the connection shows.
 func Peer(ctx context.Context, c PeerConfig) (PeerReport, error) {
 	if err := c.Check(); err != nil {
 		return PeerReport{}, err
@@ -97,7 +109,7 @@ func Peer(ctx context.Context, c PeerConfig) (PeerReport, error) {
 }
 
 func (r *PeerReport) ours(ctx context.Context, c PeerConfig) error {
-	run, err := Issue(ctx, IssueConfig{Program: c.Program, Scenario: Regular, Phases: []Phase{c.phase()}, Dir: c.Dir, Log: c.Log})
+	run, err := Issue(ctx, IssueConfig{Program: c.Program, Scenario: c.scenario(), Population: Population{Agents: c.withDefaults().Clients}, Phases: []Phase{c.phase()}, Dir: c.Dir, Log: c.Log})
 	if err == nil && ctx.Err() == nil {
 		r.runs, r.Ours, r.OursP99 = append(r.runs, run), append(r.Ours, run.first().Rate.PerSecond), append(r.OursP99, run.first().Latency.P99)
 	}
@@ -106,7 +118,11 @@ func (r *PeerReport) ours(ctx context.Context, c PeerConfig) error {
 
 func (r *PeerReport) theirs(ctx context.Context, c PeerConfig, p *peer) error {
 	c.Log.say("step-ca at %s", c.Address)
-	o := p.drive(ctx, c)
+	s, err := p.scenario(ctx, c)
+	if err != nil {
+		return err
+	}
+	o := heat{Loop: c.Loop, address: c.Address, tls: trusting(p.root), scenario: s}.run(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -154,6 +170,7 @@ type peer struct {
 
 type peerOrder struct {
 	name, csr string
+	key       *ecdsa.PrivateKey
 	expect    expectation
 }
 
@@ -212,33 +229,70 @@ func (p *peer) prepare(i int) error {
 	}
 	spki, err := x509.MarshalPKIXPublicKey(private.Public())
 	p.orders[i] = peerOrder{
-		name: name, csr: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})),
+		name: name, key: private, csr: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})),
 		expect: expectation{spki: spki, lifetime: peerLifetime},
 	}
 	return err
 }
 
-func (p *peer) drive(ctx context.Context, c PeerConfig) outcome {
-	h := heat{Loop: c.Loop, address: c.Address, tls: trusting(p.root), scenario: scenario{
-		path: "/1.0/sign",
+// scenario prepares what step-ca's clients ask for.
+func (p *peer) scenario(ctx context.Context, c PeerConfig) (scenario, error) {
+	first := scenario{
+		path: "/1.0/sign", read: readPeer, verify: p.verify,
+		next: func(turn int) (job, error) { return p.order(c.Address, turn) },
+	}
+	if !c.Renew {
+		return first, nil
+	}
+	bearers, err := p.bearers(ctx, c, first)
+	return scenario{
+		path: "/1.0/renew", read: readPeer, verify: p.verify,
 		next: func(turn int) (job, error) {
-			o := p.orders[turn%len(p.orders)]
-			token, err := p.token(c.Address, o.name)
-			if err != nil {
-				return job{}, err
-			}
-			body, err := json.Marshal(map[string]string{"csr": o.csr, "ott": token})
-			return job{body: body, expect: o.expect}, err
+			b := bearers[turn%len(bearers)]
+			return job{tls: b.tls.Load(), expect: expectation{spki: b.spki, lifetime: peerLifetime}}, nil
 		},
-		read: readPeer,
-		verify: func(leaf *x509.Certificate, got api.Issued) error {
-			above := x509.NewCertPool()
-			above.AppendCertsFromPEM([]byte(got.Chain))
-			_, err := leaf.Verify(x509.VerifyOptions{Roots: p.roots, Intermediates: above, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	}, err
+}
+
+func (p *peer) verify(leaf *x509.Certificate, got api.Issued) error {
+	above := x509.NewCertPool()
+	above.AppendCertsFromPEM([]byte(got.Chain))
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: p.roots, Intermediates: above, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	return err
+}
+
+// order asks for the certificate of a turn with a token for it alone.
+func (p *peer) order(address string, turn int) (job, error) {
+	o := p.orders[turn%len(p.orders)]
+	token, err := p.token(address, o.name)
+	if err != nil {
+		return job{}, err
+	}
+	body, err := json.Marshal(map[string]string{"csr": o.csr, "ott": token})
+	return job{body: body, expect: o.expect}, err
+}
+
+// bearers have a first certificate each, one for every client.
+func (p *peer) bearers(ctx context.Context, c PeerConfig, first scenario) ([]*bearer, error) {
+	all := make([]*bearer, c.withDefaults().Clients)
+	return all, side(ctx, setUp, len(all), func(i int) error {
+		connection := &drive.Connection{Address: c.Address, TLS: trusting(p.root)}
+		defer connection.Close()
+		j, err := first.next(i)
+		if err != nil {
 			return err
-		},
-	}}
-	return h.run(ctx)
+		}
+		a, err := connection.Persist(ctx, drive.Question{Method: http.MethodPost, Path: first.path, ContentType: "application/json", Body: j.body})
+		if err != nil {
+			return err
+		}
+		got, leaf, err := j.expect.examine(a.Body, readPeer)
+		if err != nil {
+			return err
+		}
+		all[i] = &bearer{subject: subject{key: p.orders[i].key, spki: j.expect.spki}}
+		return all[i].holds(leaf, got.Chain, trusting(p.root))
+	})
 }
 
 // readPeer reads step-ca's answer.
