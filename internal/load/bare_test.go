@@ -107,7 +107,7 @@ func TestExamineNoticesWhatIsWrong(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	c := LimitConfig{Dir: t.TempDir(), Sample: time.Millisecond, Loop: Loop{Duration: 200 * time.Millisecond, Warmup: 50 * time.Millisecond, Clients: 4}, Log: t.Logf}
+	c := LimitConfig{Dir: t.TempDir(), Sample: time.Millisecond, Loop: Loop{Duration: 500 * time.Millisecond, Warmup: 200 * time.Millisecond, Clients: 4}, Log: t.Logf}
 	r, err := Limits(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

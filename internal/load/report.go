@@ -241,10 +241,7 @@ func (r Report) Write(w io.Writer) {
 	for _, p := range r.Phases {
 		p.write(w)
 	}
-	fmt.Fprintf(w, "\nanswers   %d, all parsed and compared, %d verified in full; wrong %d, serials twice %d\n", r.Answered, r.Verified, r.Wrong, r.Doubles)
-	fmt.Fprintf(w, "refused   %d asked to come again; errors: %s\n", r.Refused, cmp.Or(strings.Join(listed(r.Errors), ", "), "none"))
-	u := r.Lookup
-	fmt.Fprintf(w, "afterward %d looked up: lost %d, changed %d, not known %d; %d asked in OCSP: wrong %d\n", u.LookedUp, u.Lost, u.Differ, u.Unknown, u.OCSPAsked, u.OCSPWrong)
+	r.writeFate(w)
 	if r.DiskBytes > 0 {
 		fmt.Fprintf(w, "disk      %d bytes a certificate\n", r.DiskBytes)
 	}
@@ -262,6 +259,20 @@ func (r Report) Write(w io.Writer) {
 		fmt.Fprintf(w, "server's  %s = %s\n", s.Name, s.Value)
 	}
 	writeMarks(w, r.Marks, r.Interrupted)
+}
+
+// writeFate writes what became of the requests, and of the certificates where some were asked for.
+func (r Report) writeFate(w io.Writer) {
+	u := r.Lookup
+	if r.Answered > 0 {
+		fmt.Fprintf(w, "\nanswers   %d, all parsed and compared, %d verified in full; wrong %d, serials twice %d\n", r.Answered, r.Verified, r.Wrong, r.Doubles)
+	} else {
+		fmt.Fprintf(w, "\nanswers   all judged; wrong %d\n", r.Wrong)
+	}
+	fmt.Fprintf(w, "refused   %d asked to come again; errors: %s\n", r.Refused, cmp.Or(strings.Join(listed(r.Errors), ", "), "none"))
+	if r.Answered > 0 {
+		fmt.Fprintf(w, "afterward %d looked up: lost %d, changed %d, not known %d; %d asked in OCSP: wrong %d\n", u.LookedUp, u.Lost, u.Differ, u.Unknown, u.OCSPAsked, u.OCSPWrong)
+	}
 }
 
 func (r Report) title() string {

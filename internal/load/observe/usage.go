@@ -17,7 +17,7 @@ type Usage struct {
 
 // String gives the usage on one line for people.
 func (u Usage) String() string {
-	text := fmt.Sprintf("%.2f cores, %.0f µs of CPU a certificate", u.Cores, u.PerRequest)
+	text := fmt.Sprintf("%.2f cores, %.0f µs of CPU an answer", u.Cores, u.PerRequest)
 	if u.RSS > 0 {
 		text += fmt.Sprintf(", %d MB resident, %d MB at most", u.RSS>>20, u.PeakRSS>>20)
 	}
