@@ -324,3 +324,25 @@ func TestEachSecondIsTold(t *testing.T) {
 		t.Error("nobody was told")
 	}
 }
+
+// TestConnectionsOpenWhenAllAreBusy answers nothing until a thousand requests are under way.
+func TestConnectionsOpenWhenAllAreBusy(t *testing.T) {
+	const all = 1000
+	var waiting sync.WaitGroup
+	waiting.Add(all)
+	var arrived atomic.Int64
+	address := serve(t, func(http.ResponseWriter, *http.Request) {
+		arrived.Add(1)
+		waiting.Done()
+		waiting.Wait()
+	})
+	got := Load{Address: address, Connections: all, Stages: []Stage{{For: 30 * time.Second}}, Arrivals: AtOnce(all), Next: post}.Run(t.Context())
+	if s := counted(got); int(s.Latency.TotalCount()) != all {
+		t.Errorf("answered %d of %d, errors %v", s.Latency.TotalCount(), all, s.Errors)
+	}
+	few := Load{Address: serve(t, func(http.ResponseWriter, *http.Request) {}), Connections: all, Stages: []Stage{{Rate: 100, For: time.Second}}, Next: post}
+	few.Arrivals = Poisson(few.Stages, 1)
+	if s := counted(few.Run(t.Context())); s.Handshakes > openAtFirst {
+		t.Errorf("%d connections for a load that one can carry", s.Handshakes)
+	}
+}

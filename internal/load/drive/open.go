@@ -27,6 +27,8 @@ type line struct {
 	planned time.Time // when the next one arrives; this and the next two are the dispatcher's
 	turn    int
 	more    bool // there is a next one
+	open    int  // connections; this is the dispatcher's, too
+	serving sync.WaitGroup
 
 	mu    sync.Mutex
 	later waiting // by due
@@ -36,17 +38,20 @@ type line struct {
 // latency goes on counting.
 const readyMax = 1 << 16
 
+// openAtFirst is how many connections there are from the start. More are opened when all are busy, one for each arrival,
+// up to the load's bound.
+const openAtFirst = 256
+
 // open sends what the plan lets arrive, each at its time, on whichever connection is free.
 func (l *Load) open(ctx context.Context, t *Tally) {
 	under, over := context.WithDeadline(ctx, t.Until.Add(l.Patience))
 	defer over()
 	q := &line{load: l, tally: t, ready: make(chan *arrival, readyMax), changed: make(chan struct{}, 1)}
-	var connections sync.WaitGroup
-	for range l.Connections {
-		connections.Go(func() { q.serve(under) })
+	for range min(l.Connections, openAtFirst) {
+		q.another(under)
 	}
 	q.dispatch(under)
-	connections.Wait()
+	q.serving.Wait()
 	if ctx.Err() == nil { // an interrupted run leaves everything unserved; that says nothing
 		t.unserved(q.rest())
 	}
@@ -87,9 +92,17 @@ func (q *line) advance() {
 	q.planned, q.turn, q.more = q.tally.Began.Add(after), turn, more
 }
 
+func (q *line) another(ctx context.Context) {
+	q.open++
+	q.serving.Go(func() { q.serve(ctx) })
+}
+
 func (q *line) put(ctx context.Context, a *arrival) {
 	select {
 	case q.ready <- a:
+		if len(q.ready) > 0 && q.open < q.load.Connections { // nobody was free to take it
+			q.another(ctx)
+		}
 	case <-ctx.Done():
 		q.mu.Lock()
 		heap.Push(&q.later, a)
