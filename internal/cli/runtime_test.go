@@ -23,3 +23,19 @@ func TestGroupMemory(t *testing.T) {
 		t.Errorf("without a control group: %v, want no bound", got)
 	}
 }
+
+func TestGarbageBesideALargeHeapIsLess(t *testing.T) {
+	t.Parallel()
+	const mb = 1 << 20
+	for _, c := range []struct {
+		live   uint64
+		wanted int
+		want   int
+	}{
+		{0, 400, 400}, {40 * mb, 400, 400}, {64 * mb, 400, 400}, {128 * mb, 400, 200}, {300 * mb, 400, 100}, {1 << 40, 400, 100}, {128 * mb, 150, 150}, {1 << 40, 50, 50},
+	} {
+		if got := garbageBeside(c.live, c.wanted); got != c.want {
+			t.Errorf("beside %d MB, where %d %% are wanted: %d %%, want %d", c.live/mb, c.wanted, got, c.want)
+		}
+	}
+}

@@ -189,7 +189,9 @@ func (t *terminal) rootPath() string { return filepath.Join(t.data, "root.pem") 
 // run serves until the context ends.
 func (t *terminal) run(ctx context.Context, s *server.Server) error {
 	defer t.close(s)
-	useMemory(s.Config.Limit.Process, s.Config.Limit.Garbage)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	useMemory(ctx, s.Config.Limit.Process, s.Config.Limit.Garbage)
 	return s.Run(ctx, func() { t.say("Serving %s. Ctrl-C stops.", whereabouts(s.Config.Listen)) })
 }
 

@@ -27,6 +27,7 @@ type scenario struct {
 	plain   bool                             // that speaks plain HTTP
 	people  []string                         // who takes part, where it matters
 	begin   func(Phase)                      // told of the first of some phases before they begin; nil: nobody is
+	tells   func(PhaseReport) Figure         // what the first phase says beside its rate; nil: nothing
 	aside   func(ctx context.Context) Figure // goes on beside the requests until ctx ends; nil: nothing does
 }
 

@@ -135,3 +135,14 @@ func (r Report) recovery(after float64, boundMillis float64) (took time.Duration
 	}
 	return 0, false
 }
+
+// worth holds a figure of the run against a bound.
+func (r Report) worth(name string, bound float64) Criterion {
+	text := fmt.Sprintf("at most %g %s", bound, name)
+	for _, f := range r.Figures {
+		if f.Name == name && f.Number > 0 {
+			return criterion(f.Number <= bound, text, "%s", f.Value)
+		}
+	}
+	return Criterion{Text: text, Measured: "not measured", Verdict: Unjudged}
+}

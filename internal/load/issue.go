@@ -292,6 +292,9 @@ func (r *run) drive(ctx context.Context, remote Remote) error {
 		}
 		done := r.meanwhile(ctx, group)
 		r.Phases = append(r.Phases, r.phases(ctx, group)...)
+		if tells := r.book.scenario.tells; tells != nil && len(r.Phases) == 1 {
+			r.figure(tells(r.Phases[0]))
+		}
 		done()
 	}
 	r.watched(watch.End())

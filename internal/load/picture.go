@@ -109,7 +109,7 @@ func (r Report) facts() []page.Group {
 		machine.Facts = append(machine.Facts, page.Fact{Name: name, Value: strings.TrimSpace(value)})
 	}
 	for _, f := range r.Figures {
-		lost.Facts = append(lost.Facts, page.Fact(f))
+		lost.Facts = append(lost.Facts, page.Fact{Name: f.Name, Value: f.Value})
 	}
 	return []page.Group{run, lost, database, machine}
 }

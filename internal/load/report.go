@@ -54,6 +54,8 @@ type Report struct {
 type Figure struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
+
+	Number float64 `json:"number,omitempty"` // what a criterion is held to
 }
 
 // A Second is one second of a run: what clients saw, and what the machine did. Cores are CPU seconds per second.

@@ -71,7 +71,7 @@ type Limit struct {
 	Connections int           `conf:"connections" doc:"open connections"`
 	Memory      conf.Size     `conf:"memory" doc:"estimated memory of all admitted requests"`
 	Process     conf.Size     `conf:"process" doc:"memory of the whole process, kept to by collecting garbage more often; 0B for four fifths of what the control group allows"`
-	Garbage     int           `conf:"garbage" doc:"how much the heap grows before garbage is collected, in per cent of what lives; GOGC wins"`
+	Garbage     int           `conf:"garbage" doc:"how much the heap grows before garbage is collected, in per cent of what lives, and by 256 MB beside a large heap; GOGC wins"`
 	Wait        conf.Duration `conf:"wait" doc:"longest expected wait of an admitted request; longer is refused with Retry-After"`
 	Rate        int           `conf:"rate" doc:"most admitted requests a second; 0 for no limit but the wait"`
 	Anonymous   int           `conf:"anonymous" doc:"requests a second from one address without credentials; 0 for no limit"`
