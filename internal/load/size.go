@@ -28,16 +28,15 @@ func (d Demand) check() error {
 	return nil
 }
 
-// What one machine gave, as docs/performance.md has it: an AMD EPYC of 2.6 GHz with a sync of 0.2 ms. `bench issue
-// --preset capacity` says what another one gives.
+// What one machine gave, as docs/sizing.md has it: an AMD EPYC of 2.6 GHz with a sync of 0.2 ms.
 const (
-	certificateMicros = 490.0     // of a core, for an agent certificate with a fresh authorization
-	handshakeMicros   = 700.0     // of a core, for a full mTLS handshake
-	refusalMicros     = 60.0      // of a core, for a request that is refused for want of capacity
-	certificateBytes  = 1500.0    // of disk, with indexes and audit
+	certificateMicros = 570.0     // of a core at 70 % load, for an agent certificate with a fresh authorization
+	saturatedMicros   = 420.0     // the same at full load, where commits are larger
+	handshakeMicros   = 900.0     // of a core, for a full mTLS handshake
+	certificateBytes  = 1600.0    // of disk, with indexes and audit
 	agentBytes        = 1000.0    // of disk, for an agent or a person
-	baseMemory        = 120 << 20 // resident, of a server at work
-	connectionMemory  = 40 << 10  // resident, of an open TLS connection
+	baseMemory        = 250 << 20 // resident, of a server at work
+	connectionMemory  = 60 << 10  // resident, of an idle TLS connection
 	busyShare         = 0.7       // of the processor, up to which latency is flat
 	keptAfterExpiry   = 24 * time.Hour
 )
@@ -72,7 +71,7 @@ func SizeOf(d Demand) (Size, error) {
 	s.Disk = s.Stored*certificateBytes + float64(d.Agents+d.People)*agentBytes
 	s.Connections = d.Agents
 	s.Memory = baseMemory + float64(s.held())*connectionMemory
-	s.DrainSec = float64(d.Agents) * certificateMicros / 1e6 / math.Ceil(s.Cores)
+	s.DrainSec = float64(d.Agents) * saturatedMicros / 1e6 / math.Ceil(s.Cores)
 	return s, nil
 }
 
