@@ -156,7 +156,7 @@ func TestNothingBeginsAfterAnError(t *testing.T) {
 		}
 		return nil
 	})
-	if err == nil || done.Load() > 20 {
+	if err == nil || done.Load() > 1000 { // of a million: some may be under way before the end is seen
 		t.Errorf("%d things done, the end came after ten: %v", done.Load(), err)
 	}
 }
