@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -68,12 +69,8 @@ func (b *book) next(turn int) (drive.Job, error) {
 }
 
 func (b *book) job(j job) drive.Job {
-	path := j.path
-	if path == "" {
-		path = b.scenario.path
-	}
 	d := drive.Job{
-		Question: drive.Question{Method: http.MethodPost, Path: path, Token: j.token, ContentType: "application/json", Body: j.body},
+		Question: drive.Question{Method: http.MethodPost, Path: cmp.Or(j.path, b.scenario.path), Token: j.token, ContentType: "application/json", Body: j.body},
 		TLS:      j.tls, Do: j.do,
 		Judge: func(a drive.Answer) error { return b.enter(j, a) },
 	}

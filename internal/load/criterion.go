@@ -144,5 +144,5 @@ func (r Report) worth(name string, bound float64) Criterion {
 			return criterion(f.Number <= bound, text, "%s", f.Value)
 		}
 	}
-	return Criterion{Text: text, Measured: "not measured", Verdict: Unjudged}
+	return unjudged(text, "not measured")
 }

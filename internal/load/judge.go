@@ -107,28 +107,28 @@ func (r Report) growth() []Criterion {
 	return append([]Criterion{disk}, r.resident(250)...)
 }
 
-// manyConnections judges the rates with more connections against that with few, and says what a connection costs.
+// manyConnections judges the rates with more connections against that with few.
 func manyConnections(r Report) []Criterion {
-	if len(r.Phases) < 5 {
-		return nil
-	}
-	few := (r.Phases[0].Rate.PerSecond + r.Phases[4].Rate.PerSecond) / 2
 	var all []Criterion
-	for _, p := range r.Phases[1:4] {
-		all = append(all, shareOf(p.Name+" connections: the rate with 64", p.Rate.PerSecond, few, 0.9), criterion(len(p.Errors) == 0, p.Name+" connections: no failure", "%v", listed(p.Errors)))
+	for i, share := range r.shares("%s connections: the rate with 64", 0.9) {
+		p := r.Phases[i+1]
+		all = append(all, share, criterion(len(p.Errors) == 0, p.Name+" connections: no failure", "%v", listed(p.Errors)))
 	}
 	return all
 }
 
 // slowly judges the rates with a slow disk against that without.
-func slowly(r Report) []Criterion {
+func slowly(r Report) []Criterion { return r.shares("%s: the rate without", 0.8) }
+
+// shares holds the rates of three phases against that of the first and the last of five, which are alike.
+func (r Report) shares(text string, wanted float64) []Criterion {
 	if len(r.Phases) < 5 {
 		return nil
 	}
-	quick := (r.Phases[0].Rate.PerSecond + r.Phases[4].Rate.PerSecond) / 2
+	usual := (r.Phases[0].Rate.PerSecond + r.Phases[4].Rate.PerSecond) / 2
 	var all []Criterion
 	for _, p := range r.Phases[1:4] {
-		all = append(all, shareOf(p.Name+": the rate without", p.Rate.PerSecond, quick, 0.8))
+		all = append(all, shareOf(fmt.Sprintf(text, p.Name), p.Rate.PerSecond, usual, wanted))
 	}
 	return all
 }
