@@ -9,6 +9,7 @@ import (
 	x509pkix "crypto/x509/pkix"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -839,6 +840,8 @@ func TestOCSPAnswersAreKept(t *testing.T) {
 }
 
 // TestWarmAgentIsOneInsert counts what a warm agent issuance asks of the store: one append, no read, no transaction.
+// The store's own sealing may fall into the same moment and only adds to the count, so the least of several is the
+// issuance's own.
 func TestWarmAgentIsOneInsert(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -852,15 +855,24 @@ func TestWarmAgentIsOneInsert(t *testing.T) {
 	person, agent := id.New(id.Person, at.now()), id.New(id.Agent, at.now())
 	principal := w.principal(t, person)
 	w.agent(t, w.order(t, principal, person, agent, ""))
-	mu.Lock()
-	clear(seen)
-	mu.Unlock()
-	w.agent(t, w.order(t, principal, person, agent, ""))
-	mu.Lock()
-	defer mu.Unlock()
-	if seen[store.QueueWait] != 1 || seen[store.Sync] != 1 || seen[store.PoolWait] != 0 {
-		t.Errorf("a warm issuance did %v; want one wait and one sync", seen)
+	cost := func() map[store.Phase]int {
+		mu.Lock()
+		clear(seen)
+		mu.Unlock()
+		w.agent(t, w.order(t, principal, person, agent, ""))
+		mu.Lock()
+		defer mu.Unlock()
+		return maps.Clone(seen)
 	}
+	var costs []map[store.Phase]int
+	for range 10 {
+		c := cost()
+		if c[store.QueueWait] == 1 && c[store.Sync] == 1 && c[store.PoolWait] == 0 {
+			return
+		}
+		costs = append(costs, c)
+	}
+	t.Errorf("warm issuances did %v; want one wait and one sync", costs)
 }
 
 func TestAuditAndFeed(t *testing.T) {
