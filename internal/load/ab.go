@@ -93,17 +93,12 @@ func (s *Side) identify() error {
 	if info.Main.Path != "chancery" {
 		return fmt.Errorf("%s is %s, not chancery", s.Path, cmp.Or(info.Main.Path, "something else"))
 	}
-	s.Revision = cmp.Or(info.Main.Version, "unknown")
-	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" {
-			s.Revision = setting.Value
-		}
-	}
+	s.Revision = observe.Revision(info)
 	return nil
 }
 
 func (s *Side) measure(ctx context.Context, c ABConfig) error {
-	c.Log.say("%s (%.12s)", s.Path, s.Revision)
+	c.Log.say("%s (%s)", s.Path, s.Revision)
 	form := ""
 	r, err := Issue(ctx, IssueConfig{
 		Program: Program{s.Path}, Scenario: c.Scenario, Phases: []Phase{c.phase()}, StoreURL: c.StoreURL, Settings: c.Settings, Dir: c.Dir, Log: c.Log,
@@ -172,5 +167,5 @@ func (r ABReport) Write(w io.Writer) {
 }
 
 func (s Side) write(w io.Writer, name string) {
-	fmt.Fprintf(w, "%-9s %s (%.12s): %s/s (%s), p99 %.2f ms, %.0f µs of the server's CPU a request\n", name, s.Path, s.Revision, thousands(median(s.Samples)), joined(s.Samples), median(s.P99), median(s.Micros))
+	fmt.Fprintf(w, "%-9s %s (%s): %s/s (%s), p99 %.2f ms, %.0f µs of the server's CPU a request\n", name, s.Path, s.Revision, thousands(median(s.Samples)), joined(s.Samples), median(s.P99), median(s.Micros))
 }

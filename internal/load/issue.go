@@ -228,7 +228,9 @@ func (r *run) against(ctx context.Context, remote Remote) (err error) {
 	}
 	r.Doubles = r.book.doubles()
 	if r.server != nil {
-		r.Killed = r.server.around.killed()
+		if r.Killed, err = r.server.around.killed(); err != nil {
+			return fmt.Errorf("learn whether the server was killed for want of memory: %w", err)
+		}
 	}
 	if r.Killed || ctx.Err() != nil {
 		return nil

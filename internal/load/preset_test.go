@@ -126,7 +126,7 @@ func TestSamplesBelongToTheTimeTheyTellOf(t *testing.T) {
 	r.seconds(&drive.Tally{Began: at(2300), Seconds: []drive.Second{{Answered: 4}, {Answered: 5}}})
 	var record observe.Record
 	for i, ms := range []int{1020, 2020, 3020, 4020} {
-		record.Seconds = append(record.Seconds, observe.Second{At: at(ms), Server: float64(i + 1)})
+		record.Samples = append(record.Samples, observe.Sample{At: at(ms), Server: float64(i + 1)})
 	}
 	r.watched(record)
 	var got []float64
@@ -174,6 +174,23 @@ func TestTooMuchIsNoFault(t *testing.T) {
 	r.Errors["500"] = 1
 	if r.Failed() == nil {
 		t.Error("an error passes")
+	}
+}
+
+// TestAStallExcusesItselfAlone: errors are expected while the database stands still, not before or after it.
+func TestAStallExcusesItselfAlone(t *testing.T) {
+	stall := PhaseReport{Phase: Phase{Mode: Open, For: time.Minute, Stall: time.Second}, Offered: 9, Answered: 2, Errors: map[string]int{"500": 7}}
+	for what, c := range map[string]struct {
+		errors map[string]int
+		fails  bool
+	}{
+		"only in the stall": {map[string]int{"500": 7}, false},
+		"elsewhere, too":    {map[string]int{"500": 8}, true},
+		"of another kind":   {map[string]int{"500": 7, "403 da_stale": 1}, true},
+	} {
+		if err := (Report{Errors: c.errors, Phases: []PhaseReport{stall}}).Failed(); (err != nil) != c.fails {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 

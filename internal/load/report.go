@@ -58,21 +58,11 @@ type Figure struct {
 	Number float64 `json:"number,omitempty"` // what a criterion is held to
 }
 
-// A Second is one second of a run: what clients saw, and what the machine did. Cores are CPU seconds per second.
+// A Second is one second of a run: what clients saw, and what the machine did.
 type Second struct {
 	At float64 `json:"at_sec"` // since the run began
 	drive.Second
-	Server      float64        `json:"server_cores,omitempty"`
-	Client      float64        `json:"client_cores,omitempty"`
-	Busy        float64        `json:"busy_cores,omitempty"` // everything on the machine
-	Steal       float64        `json:"steal,omitempty"`
-	Resident    int64          `json:"resident_bytes,omitempty"`
-	Disk        int64          `json:"disk_bytes,omitempty"`
-	Log         int64          `json:"log_bytes,omitempty"` // of SQLite's write-ahead log
-	Batch       float64        `json:"rows_per_commit,omitempty"`
-	Sync        float64        `json:"sync_ms,omitempty"`
-	Connections int            `json:"connections,omitempty"`
-	Waits       map[string]int `json:"database_waits,omitempty"`
+	observe.Sample
 }
 
 func newReport(c IssueConfig) Report {
@@ -114,7 +104,7 @@ func (r *run) seconds(t *drive.Tally) {
 // it, so it belongs where the middle of that time lies.
 func (r *run) watched(record observe.Record) {
 	i, before := 0, time.Duration(0)
-	for _, seen := range record.Seconds {
+	for _, seen := range record.Samples {
 		at := seen.At.Sub(r.began)
 		middle := (before + (at-before)/2).Seconds()
 		before = at
@@ -128,9 +118,7 @@ func (r *run) watched(record observe.Record) {
 		if middle < s.At { // between two groups of phases
 			continue
 		}
-		s.Server, s.Client, s.Busy, s.Steal = seen.Server, seen.Client, seen.Busy, seen.Steal
-		s.Resident, s.Disk, s.Log, s.Batch, s.Sync = seen.Resident, seen.Disk, seen.Log, seen.Batch, seen.Sync
-		s.Connections, s.Waits = seen.Connections, seen.Waits
+		s.Sample = seen
 	}
 }
 
@@ -199,7 +187,7 @@ func (r Report) Failed() error {
 	if r.Doubles > 0 {
 		errs = append(errs, fmt.Errorf("%d serials were given twice", r.Doubles))
 	}
-	if failed := r.faults(); len(failed) > 0 && !r.expectsErrors() {
+	if failed := r.faults(); len(failed) > 0 {
 		errs = append(errs, fmt.Errorf("requests failed: %s", strings.Join(listed(failed), ", ")))
 	}
 	if r.Killed {
@@ -211,22 +199,21 @@ func (r Report) Failed() error {
 	return errors.Join(append(errs, r.Lookup.failed())...)
 }
 
-// faults are the errors without those of requests that never found a free connection: more was asked for than could be
-// served, and the phases tell how much.
+// faults are the errors without those that were asked for: of requests that never found a free connection, and of phases
+// that ask for more than can be served. The phases tell how much.
 func (r Report) faults() map[string]int {
 	faults := maps.Clone(r.Errors)
 	delete(faults, drive.Unserved)
-	return faults
-}
-
-// expectsErrors says whether the run asked for more than can be served, so that some requests find no server.
-func (r Report) expectsErrors() bool {
 	for _, p := range r.Phases {
-		if p.Stall > 0 || p.Share > 1 {
-			return true
+		if p.Stall == 0 && p.Share <= 1 {
+			continue
+		}
+		for kind, n := range p.Errors {
+			faults[kind] -= n
 		}
 	}
-	return false
+	maps.DeleteFunc(faults, func(_ string, n int) bool { return n <= 0 })
+	return faults
 }
 
 func listed(errors map[string]int) []string {

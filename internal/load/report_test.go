@@ -38,8 +38,8 @@ func sampleReport() Report {
 		Scenario: Agent, Protocol: "HTTP/1.1 over TLS, kept alive", Database: "sqlite", Durability: []api.HealthSetting{{Name: "synchronous", Value: "full", Safe: true}},
 		Population: Population{People: 16, Agents: 64, Tokens: 64}, Phases: []PhaseReport{phase},
 		Seconds: []Second{
-			{At: 0, Second: drive.Second{Offered: 4501, Answered: 4500, P50: 13, P90: 19, P99: 27, Max: 40}, Server: 1, Client: 0.75, Busy: 1.9, Resident: 100 << 20, Disk: 7 << 20, Batch: 31, Waits: map[string]int{"IO:WALSync": 1}},
-			{At: 1, Second: drive.Second{Offered: 4402, Answered: 4400, Refused: 3, Failed: 1, P50: 13, P90: 19, P99: 28, Max: 55.5}, Server: 1, Client: 0.75, Busy: 1.9, Resident: 101 << 20, Disk: 14 << 20, Batch: 33, Waits: map[string]int{"Client:ClientRead": 3}},
+			{At: 0, Second: drive.Second{Offered: 4501, Answered: 4500, P50: 13, P90: 19, P99: 27, Max: 40}, Sample: observe.Sample{Server: 1, Client: 0.75, Busy: 1.9, Resident: 100 << 20, Disk: 7 << 20, Batch: 31, Waits: map[string]int{"IO:WALSync": 1}}},
+			{At: 1, Second: drive.Second{Offered: 4402, Answered: 4400, Refused: 3, Failed: 1, P50: 13, P90: 19, P99: 28, Max: 55.5}, Sample: observe.Sample{Server: 1, Client: 0.75, Busy: 1.9, Resident: 101 << 20, Disk: 14 << 20, Batch: 33, Waits: map[string]int{"Client:ClientRead": 3}}},
 		},
 		Refused: 3, Errors: map[string]int{"no answer: timeout": 1, "403 da_stale": 2}, Answered: 101234, Verified: 1013, Machine: sampleMachine(),
 		Lookup: Lookup{LookedUp: 101234, Lost: 1, OCSPAsked: 1013, FirstWrong: "no certificate 01ab"}, DiskBytes: 1500, Figures: []Figure{{Name: "figure", Value: "one more"}},

@@ -86,12 +86,11 @@ func (s *surroundings) stall(ctx context.Context, length time.Duration) {
 }
 
 // killed says whether the server was killed for want of memory.
-func (s *surroundings) killed() bool {
+func (s *surroundings) killed() (bool, error) {
 	if s.small == nil {
-		return false
+		return false, nil
 	}
-	killed, err := s.small.Killed()
-	return killed || err != nil
+	return s.small.Killed()
 }
 
 // close ends them; the server has ended before.

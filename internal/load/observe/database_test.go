@@ -63,7 +63,7 @@ func TestWatchSessions(t *testing.T) {
 			if r.Unlisted > 0 {
 				t.Fatalf("%+v", r)
 			}
-			last := r.Seconds[len(r.Seconds)-1].Waits
+			last := r.Samples[len(r.Samples)-1].Waits
 			sum := 0
 			for _, n := range last {
 				sum += n
@@ -141,7 +141,7 @@ func TestDurabilityWithoutAServer(t *testing.T) {
 // TestWatchOfADatabaseThatIsGone goes on without it.
 func TestWatchOfADatabaseThatIsGone(t *testing.T) {
 	r := watched(t, Config{Database: "postgres://127.0.0.1:1/x"})
-	if r.Unlisted == 0 || r.Seconds[0].Waits != nil || r.Seconds[0].At.IsZero() {
+	if r.Unlisted == 0 || r.Samples[0].Waits != nil || r.Samples[0].At.IsZero() {
 		t.Errorf("%+v", r)
 	}
 }
@@ -156,7 +156,7 @@ func watched(t *testing.T, c Config) (r Record) {
 		}
 		<-time.After(100 * time.Millisecond)
 		r = w.End()
-		return len(r.Seconds) > 0
+		return len(r.Samples) > 0
 	})
 	return r
 }

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -53,7 +54,7 @@ func lookAt(h host) Machine {
 	return Machine{
 		CPU: h.cpuField("model name"), Cores: runtime.NumCPU(), MHz: h.frequency(), MHzCap: p.limit, Governor: p.governor, Boost: p.boost,
 		Virtual: h.virtual(), System: strings.TrimSpace(runtime.GOOS + " " + h.line("proc/sys/kernel/osrelease") + " " + runtime.GOARCH),
-		Kernel: h.line("proc/sys/kernel/version"), Memory: h.memory(), LoadBefore: h.loadAverage(), Go: runtime.Version(), Revision: revision(),
+		Kernel: h.line("proc/sys/kernel/version"), Memory: h.memory(), LoadBefore: h.loadAverage(), Go: runtime.Version(), Revision: own(),
 		host: h, began: h.now(),
 	}
 }
@@ -105,17 +106,24 @@ func (m Machine) Marks() []string {
 	return marks
 }
 
-func revision() string {
+// own is the revision of this program.
+func own() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
 	}
+	return Revision(info)
+}
+
+// Revision says what a program was built from, as the Go toolchain recorded it: the first 12 digits of the commit and
+// whether the tree was modified, or the module's version where no commit is recorded.
+func Revision(info *debug.BuildInfo) string {
 	found := map[string]string{}
 	for _, s := range info.Settings {
 		found[s.Key] = s.Value
 	}
 	if found["vcs.revision"] == "" {
-		return info.Main.Version
+		return cmp.Or(info.Main.Version, "unknown")
 	}
 	text := found["vcs.revision"][:min(12, len(found["vcs.revision"]))]
 	if found["vcs.modified"] == "true" {

@@ -62,7 +62,7 @@ var wanted = map[string]bool{commits: true, rows: true, syncs: true, syncTime: t
 	gateWait: true, gateInside: true, connections: true, heap: true}
 
 // scrape fills in what the metrics say. Means and rates are over the time since they were last read.
-func (r *scraper) scrape(ctx context.Context, s *Second) error {
+func (r *scraper) scrape(ctx context.Context, s *Sample) error {
 	if r == nil {
 		return nil
 	}

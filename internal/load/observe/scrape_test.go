@@ -87,7 +87,7 @@ func TestScrapeTellsDifferences(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.close()
-	look := func() (s Second) {
+	look := func() (s Sample) {
 		t.Helper()
 		if err := r.scrape(t.Context(), &s); err != nil {
 			t.Fatal(err)
@@ -95,7 +95,7 @@ func TestScrapeTellsDifferences(t *testing.T) {
 		return s
 	}
 	first := look()
-	if diff := cmp.Diff(Second{Heap: 1e6, Waiting: 0.25, Inside: 7, Connections: 9}, first); diff != "" {
+	if diff := cmp.Diff(Sample{Heap: 1e6, Waiting: 0.25, Inside: 7, Connections: 9}, first); diff != "" {
 		t.Errorf("the first reading (-want +got):\n%s", diff)
 	}
 	text.Store(counters(14, 180, 14, 3))
@@ -137,7 +137,7 @@ func TestWatchLeavesAGap(t *testing.T) {
 	eventually(t, "seven readings", func() bool { return asked.Load() >= 8 })
 	r := w.End()
 	var got []bool
-	for _, s := range r.Seconds[:min(5, len(r.Seconds))] {
+	for _, s := range r.Samples[:min(5, len(r.Samples))] {
 		got = append(got, s.Connections == 9)
 	}
 	if diff := cmp.Diff([]bool{true, false, false, false, true}, got); diff != "" || r.Unread < 3 || hung.Load() != 1 {

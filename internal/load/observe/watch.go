@@ -18,34 +18,34 @@ type Config struct {
 	Database string // store URL of a database server whose sessions are watched; one of SQLite has none
 }
 
-// A Second is what was seen in one second. A metric is zero, too, where the server's metrics could not be read in time.
-type Second struct {
-	At          time.Time      `json:"at"`
-	Server      float64        `json:"server"`                   // cores over the time since the last sample: of the server's process
-	Client      float64        `json:"client"`                   // of this process
-	Busy        float64        `json:"busy"`                     // of everything on the machine
-	Steal       float64        `json:"steal"`                    // share of all cores' time that the host took
-	Resident    int64          `json:"resident_bytes,omitempty"` // of the server
-	Heap        int64          `json:"heap_bytes,omitempty"`     // of the server, in use
-	Disk        int64          `json:"disk_bytes,omitempty"`     // all files in Data
-	Log         int64          `json:"log_bytes,omitempty"`      // of them the write-ahead log
-	Batch       float64        `json:"batch,omitempty"`          // mean writes of a commit
-	Commits     float64        `json:"commits,omitempty"`        // a second
-	Write       float64        `json:"write_ms,omitempty"`       // mean time of running one closure or batch
-	Sync        float64        `json:"sync_ms,omitempty"`        // mean time of a commit, where the server times it alone
-	Waiting     float64        `json:"waiting_sec,omitempty"`    // what the server expects the next request to wait
-	Inside      int            `json:"inside,omitempty"`         // requests that it has admitted
-	Connections int            `json:"connections,omitempty"`    // that it has open
-	Waits       map[string]int `json:"waits,omitempty"`          // sessions of the database by what they waited for at that moment
+// A Sample is what was seen in one second. A metric is zero, too, where the server's metrics could not be read in time.
+type Sample struct {
+	At          time.Time      `json:"-"`
+	Server      float64        `json:"server_cores,omitempty"`    // CPU time over the time since the last sample: of the server's process
+	Client      float64        `json:"client_cores,omitempty"`    // of this process
+	Busy        float64        `json:"busy_cores,omitempty"`      // of everything on the machine
+	Steal       float64        `json:"steal,omitempty"`           // share of all cores' time that the host took
+	Resident    int64          `json:"resident_bytes,omitempty"`  // of the server
+	Heap        int64          `json:"heap_bytes,omitempty"`      // of the server, in use
+	Disk        int64          `json:"disk_bytes,omitempty"`      // all files in Data
+	Log         int64          `json:"log_bytes,omitempty"`       // of them the write-ahead log
+	Batch       float64        `json:"rows_per_commit,omitempty"` // mean
+	Commits     float64        `json:"commits,omitempty"`         // a second
+	Write       float64        `json:"write_ms,omitempty"`        // mean time of running one closure or batch
+	Sync        float64        `json:"sync_ms,omitempty"`         // mean time of a commit, where the server times it alone
+	Waiting     float64        `json:"waiting_sec,omitempty"`     // what the server expects the next request to wait
+	Inside      int            `json:"inside,omitempty"`          // requests that it has admitted
+	Connections int            `json:"connections,omitempty"`     // that it has open
+	Waits       map[string]int `json:"database_waits,omitempty"`  // sessions of the database by what they waited for at that moment
 }
 
 // A Record is what a watch saw.
 type Record struct {
-	Seconds  []Second `json:"seconds"`
-	Server   *Usage   `json:"server,omitempty"` // over all of them; nil: unknown process
-	Client   Usage    `json:"client"`
-	Unread   int      `json:"unread,omitempty"`   // times that the metrics did not come
-	Unlisted int      `json:"unlisted,omitempty"` // times that the database did not tell its sessions
+	Samples  []Sample
+	Server   *Usage // over all of them; nil: unknown process
+	Client   Usage
+	Unread   int // times that the metrics did not come
+	Unlisted int // times that the database did not tell its sessions
 }
 
 const (
@@ -121,11 +121,11 @@ func (w *Watch) End() Record {
 func (w *Watch) run(ctx context.Context) {
 	defer close(w.ended)
 	defer w.close()
-	w.ask(ctx, &Second{}) // counters are told as differences, so the first reading gives none
+	w.ask(ctx, &Sample{}) // counters are told as differences, so the first reading gives none
 	w.record.Unread, w.record.Unlisted = 0, 0
 	clock := time.NewTicker(w.every)
 	defer clock.Stop()
-	for len(w.record.Seconds) < secondsMax {
+	for len(w.record.Samples) < secondsMax {
 		select {
 		case <-ctx.Done():
 			return
@@ -136,7 +136,7 @@ func (w *Watch) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return // the second is not whole
 		}
-		w.record.Seconds = append(w.record.Seconds, s)
+		w.record.Samples = append(w.record.Samples, s)
 	}
 }
 
@@ -150,10 +150,10 @@ func (w *Watch) read() reading {
 }
 
 // sample reads what the system tells at once.
-func (w *Watch) sample() Second {
+func (w *Watch) sample() Sample {
 	now, last := w.read(), w.last
 	w.last = now
-	s := Second{At: now.at}
+	s := Sample{At: now.at}
 	if took := now.at.Sub(last.at).Seconds(); took > 0 {
 		s.Server, s.Client = max(0, now.server-last.server)/took, max(0, now.client-last.client)/took
 	}
@@ -166,7 +166,7 @@ func (w *Watch) sample() Second {
 }
 
 // ask asks the server and its database, side by side, for what they have to say of this second.
-func (w *Watch) ask(ctx context.Context, s *Second) {
+func (w *Watch) ask(ctx context.Context, s *Sample) {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
 	var both sync.WaitGroup

@@ -62,14 +62,14 @@ func TestWatchAProcess(t *testing.T) {
 	}
 	eventually(t, "it burns", func() bool { return this().processTime(cmd.Process.Pid) > 0.6 })
 	r := w.End()
-	if again := w.End(); len(again.Seconds) != len(r.Seconds) || *again.Server != *r.Server {
+	if again := w.End(); len(again.Samples) != len(r.Samples) || *again.Server != *r.Server {
 		t.Error("a second End gives another record")
 	}
-	if len(r.Seconds) < 3 || r.Server == nil || r.Server.CPUSeconds < 0.3 || r.Client.CPUSeconds > r.Server.CPUSeconds {
+	if len(r.Samples) < 3 || r.Server == nil || r.Server.CPUSeconds < 0.3 || r.Client.CPUSeconds > r.Server.CPUSeconds {
 		t.Fatalf("%+v", r)
 	}
-	var most Second
-	for _, s := range r.Seconds {
+	var most Sample
+	for _, s := range r.Samples {
 		if s.Server > most.Server {
 			most = s
 		}
@@ -132,7 +132,7 @@ func TestWatchOurServer(t *testing.T) {
 	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	for _, s := range r.Seconds {
+	for _, s := range r.Samples {
 		if s.Commits > 0 && s.Batch >= 1 && s.Sync > 0 && s.Write > 0 && s.Heap > 1<<20 && s.Connections >= 0 && s.Disk > 0 && s.Log > 0 {
 			return
 		}
