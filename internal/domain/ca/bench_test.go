@@ -61,7 +61,7 @@ func BenchmarkIssue(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "certs/s")
 }
 
-// BenchmarkOCSP is an answer from memory (figures.md C8).
+// BenchmarkOCSP is an answer from memory (C8 in docs/performance.md).
 func BenchmarkOCSP(b *testing.B) {
 	w := newWorld(b)
 	leaf := w.certificate(b, serverOrder(b, "dns:a.example.org"))
@@ -74,7 +74,7 @@ func BenchmarkOCSP(b *testing.B) {
 	}
 }
 
-// BenchmarkRevokeAndList is one more revocation and the list with it, with 100,000 entries there (figures.md C8).
+// BenchmarkRevokeAndList is one more revocation and the list with it, with 100,000 entries there (C8 in docs/performance.md).
 func BenchmarkRevokeAndList(b *testing.B) {
 	w := newWorld(b)
 	const there, step = 100_000, 1_000

@@ -104,7 +104,7 @@ func TestRollHoldsEachSerialOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkCRL100k is one more revocation with 100,000 entries there already (figures.md C8).
+// BenchmarkCRL100k is one more revocation with 100,000 entries there already (C8 in docs/performance.md).
 func BenchmarkCRL100k(b *testing.B) {
 	root := testRoot(b, key.P256)
 	r := NewRoll()
