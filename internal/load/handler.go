@@ -99,7 +99,7 @@ func (b *bench) trust() error {
 	if err != nil || !ok || len(roots) == 0 {
 		return errors.Join(err, errors.New("the bare handler gave no P-256 key, or no root certificate"))
 	}
-	b.key, b.tls = private, trusting(roots...)
+	b.key, b.tls = private, trusting(loopback, roots...)
 	b.roots.AddCert(roots[0])
 	return nil
 }

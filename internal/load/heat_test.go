@@ -35,7 +35,7 @@ func (s *standIn) heat(t *testing.T, h http.Handler) heat {
 	t.Helper()
 	address, root := serve(t, h)
 	return heat{
-		Loop: Loop{Clients: 2, Duration: 200 * time.Millisecond}, address: address, tls: trusting(root),
+		Loop: Loop{Clients: 2, Duration: 200 * time.Millisecond}, address: address, tls: trusting(loopback, root),
 		scenario: scenario{
 			path: bare.Bearer,
 			next: func(int) (job, error) {
@@ -113,7 +113,7 @@ func TestLookUpNoticesWhatIsLost(t *testing.T) {
 		}
 		w.Write([]byte(`{"serial":"` + got.Serial + `","certificate":"` + strings.ReplaceAll(got.PEM, "\n", `\n`) + `"}`))
 	}))
-	target := &target{address: address, tls: trusting(root)}
+	target := &target{address: address, tls: trusting(loopback, root)}
 	good := remember(got, cert)
 	changed := good
 	changed.sum[0] ^= 1

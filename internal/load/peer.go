@@ -122,7 +122,7 @@ func (r *PeerReport) theirs(ctx context.Context, c PeerConfig, p *peer) error {
 	if err != nil {
 		return err
 	}
-	o := heat{Loop: c.Loop, address: c.Address, tls: trusting(p.root), scenario: s}.run(ctx)
+	o := heat{Loop: c.Loop, address: c.Address, tls: trusting(loopback, p.root), scenario: s}.run(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -274,9 +274,9 @@ func (p *peer) order(address string, turn int) (job, error) {
 
 // bearers have a first certificate each, one for every client.
 func (p *peer) bearers(ctx context.Context, c PeerConfig, first scenario) ([]*bearer, error) {
-	all := make([]*bearer, c.withDefaults().Clients)
+	all, base := make([]*bearer, c.withDefaults().Clients), trusting(loopback, p.root)
 	return all, side(ctx, setUp, len(all), func(i int) error {
-		connection := &drive.Connection{Address: c.Address, TLS: trusting(p.root)}
+		connection := &drive.Connection{Address: c.Address, TLS: base}
 		defer connection.Close()
 		j, err := first.next(i)
 		if err != nil {
@@ -291,7 +291,7 @@ func (p *peer) bearers(ctx context.Context, c PeerConfig, first scenario) ([]*be
 			return err
 		}
 		all[i] = &bearer{subject: subject{key: p.orders[i].key, spki: j.expect.spki}}
-		return all[i].holds(leaf, got.Chain, trusting(p.root))
+		return all[i].holds(leaf, got.Chain, base)
 	})
 }
 

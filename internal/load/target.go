@@ -72,8 +72,7 @@ func newTarget(ctx context.Context, r Remote) (*target, error) {
 		}
 	}
 	t.root = t.issuers["root"]
-	t.tls = trusting(t.root)
-	t.tls.ServerName = u.Hostname()
+	t.tls = trusting(u.Hostname(), t.root)
 	return t, nil
 }
 

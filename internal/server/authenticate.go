@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/x509"
@@ -113,21 +112,15 @@ func (a authenticator) ours(ctx context.Context, leaf *x509.Certificate) error {
 	if a.seen.has(leaf.Raw) {
 		return nil
 	}
-	authorities, err := a.authority.Authorities(ctx)
+	signed, err := a.authority.Signed(ctx, leaf)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(authorities, func(issuer ca.Authority) bool { return signed(issuer, leaf) })
-	if i < 0 {
+	if !signed {
 		return fault.New(fault.Unauthenticated, "certificate_foreign", "the client certificate of %.100q was issued by %.100q, which is none of the authorities here", leaf.Subject, leaf.Issuer)
 	}
 	a.seen.add(leaf.Raw)
 	return nil
-}
-
-func signed(issuer ca.Authority, leaf *x509.Certificate) bool {
-	cert, err := x509.ParseCertificate(issuer.Certificate)
-	return err == nil && bytes.Equal(cert.RawSubject, leaf.RawIssuer) && leaf.CheckSignatureFrom(cert) == nil
 }
 
 // signatures remembers which certificates were found to be signed by us, so that each is verified once.

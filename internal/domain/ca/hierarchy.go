@@ -1,6 +1,7 @@
 package ca
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto"
@@ -333,6 +334,19 @@ func (h *Hierarchy) Authorities(ctx context.Context) ([]Authority, error) {
 		list[i] = s.authorities[n].Authority
 	}
 	return list, nil
+}
+
+// Signed reports whether one of the authorities here signed a certificate. It verifies one signature, and says nothing
+// about time or revocation; Status does.
+func (h *Hierarchy) Signed(ctx context.Context, cert *x509.Certificate) (bool, error) {
+	s, err := h.snapshot(ctx)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(s.order, func(name string) bool {
+		issuer := s.authorities[name].issuer.Cert
+		return bytes.Equal(issuer.RawSubject, cert.RawIssuer) && cert.CheckSignatureFrom(issuer) == nil
+	}), nil
 }
 
 // Authority gives one authority. The fault is NotFound, code authority_unknown.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -873,6 +874,57 @@ func TestWarmAgentIsOneInsert(t *testing.T) {
 		costs = append(costs, c)
 	}
 	t.Errorf("warm issuances did %v; want one wait and one sync", costs)
+}
+
+// A signature counts when one of the authorities made it, also one that came later; a name does not.
+func TestSigned(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	want := func(what string, der []byte, want bool) {
+		t.Helper()
+		if got, err := w.Signed(t.Context(), pkixtest.Parse(t, der)); got != want || err != nil {
+			t.Errorf("%s: signed %v, %v", what, got, err)
+		}
+	}
+	ours := w.certificate(t, serverOrder(t, "dns:a.example.org"))
+	want("our own", ours.DER, true)
+	forged := slices.Clone(ours.DER)
+	forged[len(forged)-1] ^= 1 // in the signature
+	want("our name under another signature", forged, false)
+	want("a stranger's", stranger(t).Raw, false)
+	if _, err := w.Create(operator(t), Spec{Name: "more", Parent: "root", Subject: Subject{CommonName: "Example More"}}); err != nil {
+		t.Fatal(err)
+	}
+	order := serverOrder(t, "dns:b.example.org")
+	order.Authority = "more"
+	want("that of an authority made since", w.certificate(t, order).DER, true)
+	other := newWorld(t).certificate(t, serverOrder(t, "dns:a.example.org"))
+	want("another installation's, of the same names", other.DER, false)
+}
+
+// The status of an agent certificate that was not asked for before is one look into the store, since what the
+// principal's hangs on is known from another agent's.
+func TestStatusOfAgentIsOneQuestion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	person := id.New(id.Person, w.now())
+	principal := w.principal(t, person)
+	issue := func() Issued {
+		return w.agent(t, w.order(t, principal, person, id.New(id.Agent, w.now()), ""))
+	}
+	first, second := issue(), issue()
+	w.wantStatus(t, "agents", first.Serial, Good, 0)
+	ordinary, _, err := w.records.Get(t.Context(), string(principal.Serial))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := ordinary.authority
+	ordinary.authority = "remembered"
+	defer func() { ordinary.authority = known }()
+	r, _, err := w.records.Get(t.Context(), string(second.Serial))
+	if err != nil || !slices.Contains(r.above, "aut:remembered") {
+		t.Errorf("the record hangs on %v, %v; want what is remembered of the principal's", r.above, err)
+	}
 }
 
 func TestAuditAndFeed(t *testing.T) {

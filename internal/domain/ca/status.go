@@ -2,6 +2,7 @@ package ca
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,7 @@ type record struct {
 	authority string   // name
 	above     []string // the targets that its status hangs on, its own included
 	isAgent   bool
+	principal id.Serial // of the principal's certificate, of an agent's
 	notAfter  time.Time
 	answer    atomic.Pointer[ocspAnswer] // the latest signed one without a nonce
 }
@@ -79,7 +81,23 @@ func (h *Hierarchy) loadRecord(ctx context.Context, key string) (r *record, foun
 		found, err = r.readOrdinary(tx, s, id.Serial(key))
 		return err
 	})
+	if err == nil && r.principal != nil {
+		err = h.standUnderPrincipal(ctx, s, r)
+	}
 	return r, found, err
+}
+
+// standUnderPrincipal adds what the principal's certificate hangs on: its own authority stands above the agent too. It
+// is a certificate that many agents share, so it is in memory as a rule.
+func (h *Hierarchy) standUnderPrincipal(ctx context.Context, s *snapshot, r *record) error {
+	p, found, err := h.records.Get(ctx, string(r.principal))
+	if err != nil {
+		return fmt.Errorf("looking up the principal's certificate: %w", err)
+	}
+	if found && !p.isAgent {
+		r.above = append(r.above, s.above(authorityTarget(p.authority))...)
+	}
+	return nil
 }
 
 func (r *record) readOrdinary(tx *store.Tx, s *snapshot, serial id.Serial) (bool, error) {
@@ -94,8 +112,7 @@ func (r *record) readOrdinary(tx *store.Tx, s *snapshot, serial id.Serial) (bool
 	return true, nil
 }
 
-// readAgent reads an agent certificate. The principal's certificate hangs on its own authority, so that stands above
-// the agent too.
+// readAgent reads an agent certificate, without what the principal's hangs on.
 func (r *record) readAgent(tx *store.Tx, s *snapshot, serial id.Serial) (bool, error) {
 	var authority, agent, delegation, principal, certificate string
 	var notAfter int64
@@ -106,15 +123,8 @@ func (r *record) readAgent(tx *store.Tx, s *snapshot, serial id.Serial) (bool, e
 	}
 	r.stand(s, authority, certificateTarget(serial), agent, delegation, principal, certificate)
 	r.isAgent, r.notAfter = true, milli(notAfter)
-	principalSerial, err := id.ParseSerial(certificate[len("crt:"):])
-	if err != nil {
-		return false, err
-	}
-	var people string
-	if found, err = tx.One([]any{&people}, "SELECT authority FROM certificate WHERE serial = ?", []byte(principalSerial)); found {
-		r.above = append(r.above, s.above(people)...)
-	}
-	return true, err
+	r.principal, err = id.ParseSerial(certificate[len("crt:"):])
+	return err == nil, err
 }
 
 // stand sets what the record hangs on; empty targets fall out.
