@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"chancery/internal/load/drive"
 	"chancery/internal/load/observe"
 )
@@ -176,10 +178,12 @@ func (p *PhaseReport) timed() {
 	p.For, p.Warmup, p.Interval, p.Slow, p.Stall = at(p.Times.For), at(p.Times.Warmup), at(p.Times.Interval), at(p.Times.Slow), at(p.Times.Stall)
 }
 
-// A Quantile is one point of a distribution.
+// A Quantile is one point of a distribution. With the counts of several runs at the same time, the distributions of these
+// runs can be added up, and any percentile of them be found between two points.
 type Quantile struct {
-	Share  float64 `json:"q"`  // of all that took no longer
+	Share  float64 `json:"q"`  // of all, at which the point was taken
 	Millis float64 `json:"ms"` // so long
+	Count  int64   `json:"n"`  // so many took no longer
 }
 
 // phases drives phases that follow one another without a gap, all of the same run, and gives what each came to. Those
@@ -265,8 +269,15 @@ func report(p Phase, s *drive.StageTally, t *drive.Tally) PhaseReport {
 		r.LastSec = t.Last.Sub(s.From).Seconds()
 		r.Rate = rateOf([]float64{float64(r.Answered) / r.LastSec})
 	}
-	for _, b := range s.Latency.CumulativeDistributionWithTicks(4) {
-		r.Curve = append(r.Curve, Quantile{Share: b.Quantile / 100, Millis: float64(b.ValueAt) / 1000})
-	}
+	r.Curve = curveOf(s.Latency)
 	return r
+}
+
+// curveOf gives a distribution at ten points for each halving of what took longer.
+func curveOf(h *hdrhistogram.Histogram) []Quantile {
+	var all []Quantile
+	for _, b := range h.CumulativeDistributionWithTicks(10) {
+		all = append(all, Quantile{Share: b.Quantile / 100, Millis: float64(b.ValueAt) / 1000, Count: b.Count})
+	}
+	return all
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,8 @@ type Report struct {
 	DiskBytes   int64               `json:"disk_bytes_per_certificate,omitempty"`
 	Figures     []Figure            `json:"figures,omitempty"`
 	Killed      bool                `json:"killed_for_memory,omitempty"`
+	Unread      int                 `json:"metrics_unread,omitempty"`    // seconds in which the server's metrics did not come
+	Unlisted    int                 `json:"sessions_unlisted,omitempty"` // seconds in which the database did not tell its sessions
 	Machine     observe.Machine     `json:"machine"`
 	Marks       []string            `json:"marks,omitempty"`
 	Interrupted bool                `json:"interrupted,omitempty"`
@@ -103,6 +106,7 @@ func (r *run) seconds(t *drive.Tally) {
 // watched adds what the machine did to the seconds in which it did it. A sample tells of the time since the one before
 // it, so it belongs where the middle of that time lies.
 func (r *run) watched(record observe.Record) {
+	r.Unread, r.Unlisted = record.Unread, record.Unlisted
 	i, before := 0, time.Duration(0)
 	for _, seen := range record.Samples {
 		at := seen.At.Sub(r.began)
@@ -139,11 +143,14 @@ func (r *Report) mark() {
 	if r.changed != "" {
 		r.Marks = append(r.Marks, "the preset was changed: "+r.changed)
 	}
-	for _, p := range r.Phases {
-		if p.For < 30*time.Second {
-			r.Marks = append(r.Marks, "short: phases of less than 30 s")
-			break
-		}
+	if slices.ContainsFunc(r.Phases, func(p PhaseReport) bool { return p.For < 30*time.Second }) {
+		r.Marks = append(r.Marks, "short: phases of less than 30 s")
+	}
+	if r.Unread > 0 {
+		r.Marks = append(r.Marks, fmt.Sprintf("not seen: the server's metrics could not be read in %s s", thousands(float64(r.Unread))))
+	}
+	if r.Unlisted > 0 {
+		r.Marks = append(r.Marks, fmt.Sprintf("not seen: the database's sessions could not be read in %s s", thousands(float64(r.Unlisted))))
 	}
 	for _, p := range r.Phases {
 		r.Marks = append(r.Marks, p.marks()...)

@@ -28,7 +28,7 @@ func sampleReport() Report {
 		Phase: Phase{Mode: Closed, Connections: 64, For: 20 * time.Second, Warmup: 3 * time.Second}, Offered: 90003, Answered: 90000,
 		Rate: rateOf([]float64{4400, 4500, 4600, 4550, 4450}), Latency: Latency{Mean: 14, P50: 13, P90: 19, P95: 21, P99: 27, P999: 40, Max: 55.5},
 		Refused: 3, Errors: map[string]int{"no answer: timeout": 1}, Refusal: &Latency{Mean: 1, P50: 1, P90: 1, P95: 1, P99: 2, P999: 2, Max: 2},
-		Curve:  []Quantile{{Share: 0, Millis: 2}, {Share: 0.5, Millis: 13}, {Share: 0.99, Millis: 27}, {Share: 1, Millis: 55.5}},
+		Curve:  []Quantile{{Share: 0, Millis: 2, Count: 1}, {Share: 0.5, Millis: 13, Count: 45000}, {Share: 0.99, Millis: 27, Count: 89100}, {Share: 1, Millis: 55.5, Count: 90000}},
 		Server: &observe.Usage{CPUSeconds: 20, Cores: 1, PerRequest: 222, RSS: 100 << 20, PeakRSS: 120 << 20}, Client: observe.Usage{CPUSeconds: 15, Cores: 0.75, PerRequest: 167},
 	}
 	phase.Times = phase.times()
@@ -116,5 +116,55 @@ func TestVerdict(t *testing.T) {
 		if f.Verdict != c.want {
 			t.Errorf("%v of %v then %v: %s, want %s", c.rate, c.before, c.after, f.Verdict, c.want)
 		}
+	}
+}
+
+// TestCurvesAddUp adds the curves of two runs up, as a reader of two JSON files does, and finds the p99 of both.
+func TestCurvesAddUp(t *testing.T) {
+	one, other, both := drive.NewHistogram(), drive.NewHistogram(), drive.NewHistogram()
+	for i := range 10_000 {
+		quick, slow := time.Duration(100+i%997)*time.Microsecond, time.Duration(5000+7*i)*time.Microsecond
+		drive.Record(one, quick)
+		drive.Record(both, quick)
+		if i%40 == 0 {
+			drive.Record(other, slow)
+			drive.Record(both, slow)
+		}
+	}
+	curves := [][]Quantile{curveOf(one), curveOf(other)}
+	atMost := func(millis float64) (least int64) { // as many took no longer than this, and perhaps some more
+		for _, curve := range curves {
+			counted := int64(0)
+			for _, q := range curve {
+				if q.Millis <= millis {
+					counted = q.Count
+				}
+			}
+			least += counted
+		}
+		return least
+	}
+	if got := atMost(100_000); got != 10_250 {
+		t.Fatalf("the curves count %d, want all 10,250", got)
+	}
+	p99, found := latencyOf(both).P99, 0.0
+	for _, q := range curves[1] {
+		if atMost(q.Millis) >= 10_148 && found == 0 { // 99 % of all
+			found = q.Millis
+		}
+	}
+	if found < p99 || found > 1.1*p99 {
+		t.Errorf("p99 of both is %.2f ms by their curves, want %.2f", found, p99)
+	}
+}
+
+// TestWhatWasNotSeenIsMarked: a chart with gaps says so.
+func TestWhatWasNotSeenIsMarked(t *testing.T) {
+	r := run{Report: Report{Database: "postgres", Machine: observe.Machine{Revision: "abc"}, Phases: []PhaseReport{{Phase: Phase{Mode: Closed, For: time.Minute}}}}}
+	r.watched(observe.Record{Unread: 3, Unlisted: 1200})
+	r.mark()
+	want := []string{"not seen: the server's metrics could not be read in 3 s", "not seen: the database's sessions could not be read in 1,200 s"}
+	if diff := cmp.Diff(want, r.Marks); diff != "" {
+		t.Errorf("the marks (-want +got):\n%s", diff)
 	}
 }

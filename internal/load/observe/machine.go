@@ -103,14 +103,23 @@ func (m Machine) Marks() []string {
 	add(PowerSaving(m.Governor), "slowed: the processor's governor is %s", m.Governor)
 	add(m.MHzCap > 0, "slowed: the processor's frequency is capped at %.0f MHz", m.MHzCap)
 	add(strings.Contains(m.Revision, "modified"), "the program was built from a modified tree")
+	add(!recorded(m.Revision), "the program's revision is not recorded")
 	return marks
+}
+
+const unknown = "unknown"
+
+// recorded says whether a revision tells what a program was built from. The toolchain calls a tree without a known
+// version "(devel)".
+func recorded(revision string) bool {
+	return revision != "" && revision != unknown && revision != "(devel)"
 }
 
 // own is the revision of this program.
 func own() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "unknown"
+		return unknown
 	}
 	return Revision(info)
 }
@@ -123,7 +132,7 @@ func Revision(info *debug.BuildInfo) string {
 		found[s.Key] = s.Value
 	}
 	if found["vcs.revision"] == "" {
-		return cmp.Or(info.Main.Version, "unknown")
+		return cmp.Or(info.Main.Version, unknown)
 	}
 	text := found["vcs.revision"][:min(12, len(found["vcs.revision"]))]
 	if found["vcs.modified"] == "true" {

@@ -90,14 +90,17 @@ func TestMarks(t *testing.T) {
 		m    Machine
 		want string
 	}{
-		"quiet":        {Machine{Cores: 2, LoadBefore: "0.90 1 1", Steal: 0.02, OtherCores: 0.1, Governor: "performance"}, ""},
-		"steal":        {Machine{Cores: 2, Steal: 0.03}, "disturbed: the host took 3 % of the time"},
-		"load":         {Machine{Cores: 2, LoadBefore: "1.01 1 1"}, "disturbed: the load before was 1.01 1 1"},
-		"others":       {Machine{OtherCores: 0.42, Others: []Share{{"compile", 0.4}}}, "disturbed: other programs used 0.42 cores, among them compile 0.40"},
-		"database":     {Machine{Databases: []Share{{"postgres", 0.4}}}, "disturbed: database servers used 0.40 cores, and the run uses none"},
-		"own database": {Machine{Databases: []Share{{"postgres", 0.4}}, OnDatabase: true}, ""},
-		"governor":     {Machine{Governor: "performance, powersave"}, "slowed: the processor's governor is performance, powersave"},
-		"capped":       {Machine{MHzCap: 2400}, "slowed: the processor's frequency is capped at 2400 MHz"},
+		"quiet":        {Machine{Revision: "abc", Cores: 2, LoadBefore: "0.90 1 1", Steal: 0.02, OtherCores: 0.1, Governor: "performance"}, ""},
+		"steal":        {Machine{Revision: "abc", Cores: 2, Steal: 0.03}, "disturbed: the host took 3 % of the time"},
+		"load":         {Machine{Revision: "abc", Cores: 2, LoadBefore: "1.01 1 1"}, "disturbed: the load before was 1.01 1 1"},
+		"others":       {Machine{Revision: "abc", OtherCores: 0.42, Others: []Share{{"compile", 0.4}}}, "disturbed: other programs used 0.42 cores, among them compile 0.40"},
+		"database":     {Machine{Revision: "abc", Databases: []Share{{"postgres", 0.4}}}, "disturbed: database servers used 0.40 cores, and the run uses none"},
+		"own database": {Machine{Revision: "abc", Databases: []Share{{"postgres", 0.4}}, OnDatabase: true}, ""},
+		"governor":     {Machine{Revision: "abc", Governor: "performance, powersave"}, "slowed: the processor's governor is performance, powersave"},
+		"capped":       {Machine{Revision: "abc", MHzCap: 2400}, "slowed: the processor's frequency is capped at 2400 MHz"},
+		"no revision":  {Machine{Revision: ""}, "the program's revision is not recorded"},
+		"unknown":      {Machine{Revision: "unknown"}, "the program's revision is not recorded"},
+		"devel":        {Machine{Revision: "(devel)"}, "the program's revision is not recorded"},
 		"tree":         {Machine{Revision: "abc (modified)"}, "the program was built from a modified tree"},
 	} {
 		if got := strings.Join(c.m.Marks(), "; "); got != c.want {
