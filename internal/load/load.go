@@ -6,8 +6,8 @@
 // serial up. Crash kills the server again and again and asks whether anything that was answered is gone. Gate holds the
 // second against the first.
 //
-// Everything is bounded in time, stays on the loopback interface unless a server is named, and ends what it started. A
-// run that is interrupted still reports, and says so. The room knows the server by its HTTP API alone: no number here
+// Everything is bounded in time, stays on the loopback interface unless a server is named, and ends what it started: on
+// Linux its processes end even when it is killed. A run that is interrupted still reports, and says so. The room knows the server by its HTTP API alone: no number here
 // comes from inside the process that is measured.
 package load
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
@@ -41,7 +42,7 @@ type child struct {
 	err    error         // how it ended; valid then
 }
 
-// start starts a process. Its error stream goes into the file log; without one the last of it is kept here.
+// start starts a process, which on Linux ends at the latest with this one. Its error stream goes into the file log; without one the last of it is kept here.
 func start(cmd *exec.Cmd, log *os.File) (*child, error) {
 	kept := &tail{}
 	c := &child{cmd: cmd, ended: make(chan struct{}), stderr: kept}
@@ -49,14 +50,27 @@ func start(cmd *exec.Cmd, log *os.File) (*child, error) {
 	if log != nil {
 		cmd.Stderr, c.stderr = log, logFile(log.Name())
 	}
-	if err := cmd.Start(); err != nil {
+	bind(cmd)
+	started := make(chan error)
+	go c.live(started)
+	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
-	go func() {
-		c.err = cmd.Wait()
-		close(c.ended)
-	}()
 	return c, nil
+}
+
+// live starts the process and waits for its end. It keeps the thread, since the kernel ends the process with the thread
+// that started it, see bind.
+func (c *child) live(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := c.cmd.Start()
+	started <- err
+	if err != nil {
+		return
+	}
+	c.err = c.cmd.Wait()
+	close(c.ended)
 }
 
 // stop asks the process to end and kills it when it has not within ten seconds, or when nobody wants to wait.
