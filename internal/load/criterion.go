@@ -33,13 +33,49 @@ func unjudged(text, why string) Criterion {
 	return Criterion{Text: text, Measured: why, Verdict: Unjudged}
 }
 
-// atMost holds a latency in milliseconds against a bound.
-func atMost(text string, measured, bound float64) Criterion {
-	text = fmt.Sprintf("%s at most %g ms", text, bound)
-	if measured == 0 { // even a microsecond is more
+// shortestJudged is the shortest phase whose rate is judged. Shorter ones tell of their first commits.
+const shortestJudged = 5 * time.Second
+
+// tooShort says why the rate of a phase is not judged, or nothing.
+func (p PhaseReport) tooShort() string {
+	switch {
+	case p.Offered == 0 && p.Answered == 0:
+		return "nothing was asked"
+	case p.For < shortestJudged:
+		return fmt.Sprintf("the phase took %s, and a rate is judged from %s on", p.For, shortestJudged)
+	}
+	return ""
+}
+
+// beyond is how many answers have to lie beyond a percentile before it is judged: fewer are chance.
+const beyond = 10
+
+// atMost holds a percentile of a phase's latency in milliseconds against a bound; 100 is the longest.
+func (p PhaseReport) atMost(percent int, bound float64) Criterion {
+	return p.Latency.atMost(percent, p.Answered, bound)
+}
+
+// atMost holds a percentile of so many latencies against a bound. The longest is judged where p99 is.
+func (l Latency) atMost(percent, count int, bound float64) Criterion {
+	name, measured := fmt.Sprintf("p%d", percent), map[int]float64{50: l.P50, 95: l.P95, 99: l.P99, 100: l.Max}[percent]
+	needed := 100 * beyond / (100 - min(percent, 99))
+	if percent == 100 {
+		name = "the longest"
+	}
+	text := fmt.Sprintf("%s at most %g ms", name, bound)
+	switch {
+	case count == 0 || measured == 0: // even a microsecond is more
 		return unjudged(text, "nothing was answered")
+	case count < needed:
+		return unjudged(text, fmt.Sprintf("%.2f ms, of %d answers; it is judged from %s on", measured, count, thousands(float64(needed))))
 	}
 	return criterion(measured <= bound, text, "%.2f ms", measured)
+}
+
+// of says of what a criterion tells.
+func (c Criterion) of(what string) Criterion {
+	c.Text = what + ": " + c.Text
+	return c
 }
 
 // atMostMB holds bytes against a bound in MiB.
@@ -51,9 +87,13 @@ func atMostMB(text string, bytes float64, bound int) Criterion {
 	return criterion(bytes <= float64(bound<<20), text, "%.0f MB", bytes/(1<<20))
 }
 
-// atLeast holds a rate against a bound.
-func atLeast(what string, perSecond, bound float64) Criterion {
-	return criterion(perSecond >= bound, fmt.Sprintf("at least %s %s a second", thousands(bound), what), "%s", thousands(perSecond))
+// atLeast holds the rate of a phase against a bound.
+func (p PhaseReport) atLeast(what string, bound float64) Criterion {
+	text := fmt.Sprintf("at least %s %s a second", thousands(bound), what)
+	if why := p.tooShort(); why != "" {
+		return unjudged(text, why)
+	}
+	return criterion(p.Rate.PerSecond >= bound, text, "%s", thousands(p.Rate.PerSecond))
 }
 
 // shareOf holds a rate against a share of another one.
@@ -117,6 +157,14 @@ func (r Report) highest(of func(Second) float64) float64 {
 	return most
 }
 
+// ended gives when the last second of a run was over.
+func (r Report) ended() float64 {
+	return r.highest(func(s Second) float64 { return s.At + 1 })
+}
+
+// calmFor is how many seconds in a row have to be calm before a service counts as recovered.
+const calmFor = 3
+
 // recovery gives how long after a moment of the run p99 stays above a bound; a second without answers counts as above,
 // and one in which somebody is refused or fails. It is recovered from the first of three seconds in a row that are below.
 func (r Report) recovery(after float64, boundMillis float64) (took time.Duration, ok bool) {
@@ -129,8 +177,8 @@ func (r Report) recovery(after float64, boundMillis float64) (took time.Duration
 			calm = 0
 			continue
 		}
-		if calm++; calm == 3 {
-			return time.Duration((s.At - 2 - after) * float64(time.Second)), true
+		if calm++; calm == calmFor {
+			return time.Duration((s.At - calmFor + 1 - after) * float64(time.Second)), true
 		}
 	}
 	return 0, false
@@ -139,6 +187,9 @@ func (r Report) recovery(after float64, boundMillis float64) (took time.Duration
 // worth holds a figure of the run against a bound.
 func (r Report) worth(name string, bound float64) Criterion {
 	text := fmt.Sprintf("at most %g %s", bound, name)
+	if why := r.first().tooShort(); why != "" {
+		return unjudged(text, why)
+	}
 	for _, f := range r.Figures {
 		if f.Name == name && f.Number > 0 {
 			return criterion(f.Number <= bound, text, "%s", f.Value)

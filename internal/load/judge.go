@@ -1,14 +1,17 @@
 package load
 
 import (
+	"cmp"
 	"fmt"
 	"time"
+
+	"chancery/internal/load/drive"
 )
 
 // steadily judges a load far below capacity (833 a second).
 func steadily(r Report) []Criterion {
 	p := r.first()
-	return []Criterion{atMost("p50", p.Latency.P50, 2), atMost("p95", p.Latency.P95, 4.5), atMost("p99", p.Latency.P99, 5), atMost("the longest", p.Latency.Max, 20), noError(p)}
+	return []Criterion{p.atMost(50, 2), p.atMost(95, 4.5), p.atMost(99, 5), p.atMost(100, 20), noError(p)}
 }
 
 // moderate judges the phase at 70 % of capacity.
@@ -17,13 +20,16 @@ func moderate(r Report, phase int) []Criterion {
 		return nil
 	}
 	p := r.Phases[phase]
-	return []Criterion{atMost(p.Name+": p50", p.Latency.P50, 2.7), atMost(p.Name+": p95", p.Latency.P95, 22), noError(p)}
+	return []Criterion{p.atMost(50, 2.7).of(p.Name), p.atMost(95, 22).of(p.Name), noError(p)}
 }
 
 func busy(p PhaseReport, cores float64) Criterion {
 	text := fmt.Sprintf("the server uses at most %.0f %% of one core", 100*cores)
 	if p.Server == nil || p.Server.CPUSeconds == 0 {
 		return unjudged(text, "the server's CPU time is not known")
+	}
+	if why := p.tooShort(); why != "" {
+		return unjudged(text, why)
 	}
 	return criterion(p.Server.Cores <= cores, text, "%.0f %%", 100*p.Server.Cores)
 }
@@ -38,7 +44,16 @@ func (r Report) calmAfter(phase, quiet int) Criterion {
 		return unjudged(text, "not run")
 	}
 	p := r.Phases[phase]
+	if p.queuedAtClient() {
+		return unjudged(text, fmt.Sprintf("the server was never pressed: it refused nobody, and the requests waited for the %d connections of the client", p.Connections))
+	}
 	return r.calm(text, p.From+p.For.Seconds(), r.Phases[quiet], 2*time.Second)
+}
+
+// queuedAtClient says whether what was too much for the server never reached it: nobody was refused, and requests waited
+// longer for a connection than for their answer, or got none.
+func (p PhaseReport) queuedAtClient() bool {
+	return p.Refused == 0 && (p.Latency.P50 > 2*p.Service.P50 || p.Errors[drive.Unserved] > 0)
 }
 
 // calm judges whether the latencies are those of a quiet phase so soon after a moment of the run.
@@ -46,7 +61,13 @@ func (r Report) calm(text string, after float64, quiet PhaseReport, within time.
 	if quiet.Answered == 0 {
 		return unjudged(text, "nobody knows what is normal: nothing was answered before")
 	}
+	if c := quiet.atMost(99, 0); c.Verdict == Unjudged {
+		return unjudged(text, "nobody knows what is normal: p99 before was "+c.Measured)
+	}
 	took, ok := r.recovery(after, calmBound(quiet))
+	if ended := r.ended(); !ok && ended < after+(within+calmFor*time.Second).Seconds() {
+		return unjudged(text, fmt.Sprintf("the run ended %.0f s after it", ended-after))
+	}
 	if !ok {
 		return criterion(false, text, "not in this run")
 	}
@@ -71,13 +92,13 @@ func admitted(r Report) []Criterion {
 	flood := r.Phases[1]
 	all := []Criterion{
 		criterion(flood.Offered > 0 && flood.Answered+flood.Refused >= flood.Offered && len(flood.Errors) == 0, "every request of the flood is answered or refused", "%d offered, %d answered, %d refused, errors: %v", flood.Offered, flood.Answered, flood.Refused, listed(flood.Errors)),
-		criterion(flood.Rate.PerSecond >= 900, "what was admitted is served", "%s a second", thousands(flood.Rate.PerSecond)),
+		flood.atLeast("of those admitted are served", 900),
 	}
 	refusals := Latency{}
 	if flood.Refusal != nil {
 		refusals = *flood.Refusal
 	}
-	return append(all, atMost("refusals: p99", refusals.P99, 20), r.calmAfter(1, 0))
+	return append(all, refusals.atMost(99, flood.Refused, 20).of("refusals"), r.calmAfter(1, 0))
 }
 
 // wokenUp judges the drain of all agents at once against the capacity measured before.
@@ -86,8 +107,8 @@ func wokenUp(r Report) []Criterion {
 		return nil
 	}
 	p, capacity := r.Phases[1], r.first().Rate.PerSecond
-	drained := unjudged("drained within 1.1 times what the capacity allows", "the capacity is not known")
-	if capacity > 0 {
+	drained := unjudged("drained within 1.1 times what the capacity allows", "the capacity is not known: "+cmp.Or(r.first().tooShort(), "nothing was answered"))
+	if capacity > 0 && r.first().tooShort() == "" {
 		bound := float64(p.Agents) / capacity * 1.1
 		drained = criterion(p.Answered == p.Agents && p.LastSec <= bound, fmt.Sprintf("drained within %.0f s, 1.1 times what the capacity allows", bound), "%.0f s", p.LastSec)
 	}
@@ -97,11 +118,21 @@ func wokenUp(r Report) []Criterion {
 	}
 }
 
+// fewestForDisk is how many certificates a run needs before their disk use is judged.
+const fewestForDisk = 100_000
+
 // growth says what a million certificates cost.
 func (r Report) growth() []Criterion {
 	const text = "at most 1.8 GB of disk for a million certificates"
-	disk := unjudged(text, "the database's disk use is not seen")
-	if r.DiskBytes > 0 {
+	var disk Criterion
+	switch {
+	case r.Database != "sqlite":
+		disk = unjudged(text, "the database server's disk use is not seen")
+	case r.Answered < fewestForDisk:
+		disk = unjudged(text, fmt.Sprintf("too few certificates: %s; with less than %s the write-ahead log and half-filled pages weigh too much", thousands(float64(r.Answered)), thousands(fewestForDisk)))
+	case r.DiskBytes <= 0:
+		disk = unjudged(text, "the files did not grow")
+	default:
 		disk = criterion(r.DiskBytes <= 1800, text, "%.2f GB", float64(r.DiskBytes)/1000)
 	}
 	return append([]Criterion{disk}, r.resident(250)...)
@@ -110,7 +141,10 @@ func (r Report) growth() []Criterion {
 // manyConnections judges the rates with more connections against that with few.
 func manyConnections(r Report) []Criterion {
 	var all []Criterion
-	for i, share := range r.shares("%s connections: the rate with 64", 0.9) {
+	if len(r.Phases) == 0 {
+		return nil
+	}
+	for i, share := range r.shares("%s connections: the rate with "+r.first().Name, 0.9) {
 		p := r.Phases[i+1]
 		all = append(all, share, criterion(len(p.Errors) == 0, p.Name+" connections: no failure", "%v", listed(p.Errors)))
 	}
@@ -128,7 +162,12 @@ func (r Report) shares(text string, wanted float64) []Criterion {
 	usual := (r.Phases[0].Rate.PerSecond + r.Phases[4].Rate.PerSecond) / 2
 	var all []Criterion
 	for _, p := range r.Phases[1:4] {
-		all = append(all, shareOf(fmt.Sprintf(text, p.Name), p.Rate.PerSecond, usual, wanted))
+		text := fmt.Sprintf(text, p.Name)
+		if why := cmp.Or(r.Phases[0].tooShort(), p.tooShort(), r.Phases[4].tooShort()); why != "" {
+			all = append(all, unjudged(text, why))
+			continue
+		}
+		all = append(all, shareOf(text, p.Rate.PerSecond, usual, wanted))
 	}
 	return all
 }
@@ -137,11 +176,13 @@ func small(r Report) []Criterion {
 	if len(r.Phases) < 2 {
 		return nil
 	}
+	const text = "833 a second are served"
 	p := r.Phases[1]
-	return []Criterion{
-		criterion(!r.Killed, "never killed for memory", "killed: %v", r.Killed),
-		criterion(p.Offered > 0 && p.Answered >= p.Offered*99/100, "833 a second are served", "%d of %d; alone it does %s a second", p.Answered, p.Offered, thousands(r.first().Rate.PerSecond)),
+	served := unjudged(text, p.tooShort())
+	if p.tooShort() == "" {
+		served = criterion(p.Answered >= p.Offered*99/100, text, "%d of %d; alone it does %s a second", p.Answered, p.Offered, thousands(r.first().Rate.PerSecond))
 	}
+	return []Criterion{criterion(!r.Killed, "never killed for memory", "killed: %v", r.Killed), served}
 }
 
 // unmoved judges a phase against the quiet ones before and after it.
@@ -150,9 +191,11 @@ func unmoved(r Report) []Criterion {
 	if len(r.Phases) < 4 {
 		return nil
 	}
-	quiet, moved := max(r.Phases[1].Latency.P99, r.Phases[3].Latency.P99), r.Phases[2].Latency.P99
-	if quiet == 0 || moved == 0 {
-		return []Criterion{unjudged(text, "nothing was answered")}
+	for _, p := range r.Phases[1:] {
+		if c := p.atMost(99, 0); c.Verdict == Unjudged {
+			return []Criterion{unjudged(text, cmp.Or(p.Name, "a phase")+": "+c.Measured)}
+		}
 	}
+	quiet, moved := max(r.Phases[1].Latency.P99, r.Phases[3].Latency.P99), r.Phases[2].Latency.P99
 	return []Criterion{criterion(moved <= quiet*1.2, text, "%.2f ms, quiet %.2f ms", moved, quiet), noError(r.Phases[2])}
 }

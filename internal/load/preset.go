@@ -3,6 +3,7 @@ package load
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -24,10 +25,10 @@ type Preset struct {
 
 // Parameters change a preset. What is zero stays.
 type Parameters struct {
-	Agents      int
+	Agents      int // people and tokens keep their proportion to them
 	Interval    time.Duration
-	Duration    time.Duration // of the longest phase; the others keep their proportion
-	Connections int
+	Duration    time.Duration // of the longest phase; the others keep their proportion, above a floor
+	Connections int           // of the phase with the most; the others keep their proportion
 }
 
 // String says what is changed, or nothing.
@@ -63,27 +64,72 @@ func FindPreset(name string) (*Preset, error) {
 // and win.
 func (p *Preset) Apply(c IssueConfig, with Parameters) IssueConfig {
 	c.Preset, c.Scenario = p, p.scenario
-	c.Population = p.population
+	c.Population = with.population(p.population)
 	c.Settings = append(append([]string{}, p.settings...), c.Settings...)
 	c.Cores, c.Memory = cmp.Or(c.Cores, p.cores), cmp.Or(c.Memory, p.memory)
-	if with.Agents > 0 {
-		c.Population.Agents = with.Agents
-	}
-	longest := time.Duration(0)
+	longest, most := time.Duration(0), 0
 	for _, one := range p.phases {
-		longest = max(longest, one.For)
+		longest, most = max(longest, one.For), max(most, one.Connections)
 	}
 	c.Phases, c.changed = nil, with.String()
 	for _, one := range p.phases {
 		one.Agents, one.Interval = cmp.Or(with.Agents, one.Agents), cmp.Or(with.Interval, one.Interval)
-		if with.Connections > 0 && one.Connections != 0 {
-			one.Connections = with.Connections
-		}
-		if with.Duration > 0 {
-			scale := with.Duration.Seconds() / longest.Seconds()
-			one.For, one.Stall = time.Duration(float64(one.For)*scale), time.Duration(float64(one.Stall)*scale)
-		}
-		c.Phases = append(c.Phases, one)
+		one = with.connect(one, most)
+		c.Phases = append(c.Phases, with.last(one, longest))
 	}
 	return c
+}
+
+// population scales who takes part to the agents that are asked for. A preset without agents has other clients.
+func (p Parameters) population(of Population) Population {
+	if p.Agents <= 0 {
+		return of
+	}
+	if of.Agents > 0 {
+		of.People, of.Tokens = proportion(of.People, p.Agents, of.Agents), proportion(of.Tokens, p.Agents, of.Agents)
+	}
+	of.Agents = p.Agents
+	return of
+}
+
+// connect scales the connections of a phase; most is how many the greatest phase has. A name that tells them goes along.
+func (p Parameters) connect(one Phase, most int) Phase {
+	if p.Connections <= 0 || one.Connections == 0 {
+		return one
+	}
+	before := thousands(float64(one.Connections))
+	one.Connections = proportion(one.Connections, p.Connections, most)
+	if rest, ok := strings.CutPrefix(one.Name, before); ok {
+		one.Name = thousands(float64(one.Connections)) + rest
+	}
+	return one
+}
+
+// last scales the time of a phase, and that for which its database stands still; longest is that of the longest phase.
+// No phase gets shorter than shortestJudged, unless it was or that is asked for. Warm-ups stay: they do not depend on it.
+func (p Parameters) last(one Phase, longest time.Duration) Phase {
+	if p.Duration <= 0 {
+		return one
+	}
+	floor := min(one.For, p.Duration, shortestJudged)
+	scaled := max(floor, time.Duration(float64(one.For)*p.Duration.Seconds()/longest.Seconds()))
+	one.Stall = time.Duration(float64(one.Stall) * scaled.Seconds() / one.For.Seconds())
+	one.For = scaled
+	return one
+}
+
+// proportion gives n × to / from, one at least.
+func proportion(n, to, from int) int {
+	return max(1, int(math.Round(float64(n)*float64(to)/float64(from))))
+}
+
+// verdicts judges a report. A criterion of a changed preset says so: what it was made for is another run.
+func (p *Preset) verdicts(r Report) []Criterion {
+	all := p.judge(r)
+	for i := range all {
+		if r.changed != "" {
+			all[i].Text += " (changed: " + r.changed + ")"
+		}
+	}
+	return append(all, r.nothingLost())
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"chancery/internal/load/drive"
 	"chancery/internal/load/observe"
 )
@@ -50,11 +52,99 @@ func TestParametersChangeAPreset(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := p.Apply(IssueConfig{}, Parameters{Agents: 7, Duration: 3 * time.Second, Connections: 9, Interval: time.Minute})
-	if c.Population.Agents != 7 || c.Phases[0].For != 2*time.Second || c.Phases[1].For != 3*time.Second || c.Phases[2].Connections != 9 || c.Phases[1].Interval != time.Minute {
+	if c.Population.Agents != 7 || c.Phases[0].For != 3*time.Second || c.Phases[1].For != 3*time.Second || c.Phases[4].Connections != 9 || c.Phases[0].Connections != 1 || c.Phases[1].Interval != time.Minute {
 		t.Errorf("changed to %+v, %+v", c.Population, c.Phases)
 	}
 	if again, _ := FindPreset("capacity"); again.phases[0].For != 20*time.Second {
 		t.Error("the preset itself was changed")
+	}
+}
+
+// TestScalingKeepsProportions: what differs on purpose goes on differing, and nothing gets too short to be judged.
+func TestScalingKeepsProportions(t *testing.T) {
+	for _, one := range []struct {
+		preset string
+		with   Parameters
+		want   Population
+		phases []Phase
+	}{
+		{"wakeup", Parameters{Agents: 2000, Duration: 6 * time.Second}, Population{People: 20, Agents: 2000, Tokens: 20}, []Phase{{Name: "capacity", For: 5 * time.Second, Connections: 64}, {Name: "wake-up", For: 6 * time.Second, Connections: 1000}}},
+		{"day", Parameters{Agents: 4}, Population{People: 1, Agents: 4, Tokens: 1}, []Phase{{For: 10 * time.Minute, Connections: 256}}},
+		{"renew", Parameters{Connections: 8, Duration: time.Second}, handful(16), []Phase{{For: time.Second, Connections: 8}}},
+		{"connections", Parameters{Connections: 1000}, company(), []Phase{
+			{Name: "13", For: 20 * time.Second, Connections: 13}, {Name: "100", For: 20 * time.Second, Connections: 100}, {Name: "500", For: 20 * time.Second, Connections: 500},
+			{Name: "1,000", For: 20 * time.Second, Connections: 1000}, {Name: "13 again", For: 20 * time.Second, Connections: 13},
+		}},
+		{"stall", Parameters{Duration: 6 * time.Second}, company(), []Phase{
+			{Name: "capacity", For: 5 * time.Second, Connections: 64}, {Name: "before", For: 5 * time.Second, Connections: 2048}, {Name: "stall", For: 6 * time.Second, Stall: 2 * time.Second, Connections: 2048}, {Name: "after", For: 5 * time.Second, Connections: 2048},
+		}},
+	} {
+		p, err := FindPreset(one.preset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := p.Apply(IssueConfig{}, one.with)
+		var got []Phase
+		for _, p := range c.Phases {
+			got = append(got, Phase{Name: p.Name, For: p.For, Stall: p.Stall, Connections: p.Connections})
+		}
+		if diff := cmp.Diff(one.phases, got) + cmp.Diff(one.want, c.Population); diff != "" {
+			t.Errorf("%s with %s (-want +got):\n%s", one.preset, one.with, diff)
+		}
+	}
+}
+
+// TestWhatIsTooLittleIsNotJudged: few answers and short phases tell nothing, however good they look.
+func TestWhatIsTooLittleIsNotJudged(t *testing.T) {
+	good := Latency{P50: 1, P95: 1, P99: 1, Max: 1}
+	of := func(answered int, lasts time.Duration) PhaseReport {
+		return PhaseReport{Phase: Phase{Mode: Closed, For: lasts}, Offered: answered, Answered: answered, Latency: good, Rate: Rate{PerSecond: 1e6}}
+	}
+	woken := Report{Phases: []PhaseReport{of(88, 50*time.Millisecond), {Phase: Phase{Agents: 9}, Answered: 9}}}
+	burst := Report{Phases: []PhaseReport{of(5000, time.Minute), {Errors: map[string]int{drive.Unserved: 1}}}}
+	refused := Report{Phases: []PhaseReport{of(5000, time.Minute), {Refused: 1}}}
+	few, many := Report{Database: "sqlite", DiskBytes: 1600, Answered: 24}, Report{Database: "sqlite", DiskBytes: 1600, Answered: 100_000}
+	for what, one := range map[string]struct {
+		got  Criterion
+		want string
+		why  string
+	}{
+		"p50 of 19":                     {of(19, time.Minute).atMost(50, 2), Unjudged, "judged from 20 on"},
+		"p50 of 20":                     {of(20, time.Minute).atMost(50, 2), Met, ""},
+		"p95 of 199":                    {of(199, time.Minute).atMost(95, 2), Unjudged, "judged from 200 on"},
+		"p95 of 200":                    {of(200, time.Minute).atMost(95, 2), Met, ""},
+		"p99 of 999":                    {of(999, time.Minute).atMost(99, 2), Unjudged, "of 999 answers"},
+		"p99 of 1,000":                  {of(1000, time.Minute).atMost(99, 2), Met, ""},
+		"the longest of 24":             {of(24, time.Minute).atMost(100, 2), Unjudged, "judged from 1,000 on"},
+		"p99 of 24 refusals":            {good.atMost(99, 24, 2), Unjudged, "of 24 answers"},
+		"a rate of a second":            {of(5000, time.Second).atLeast("answers", 1), Unjudged, "judged from 5s on"},
+		"a rate of five":                {of(5000, 5*time.Second).atLeast("answers", 1), Met, ""},
+		"a drain, by a tiny capacity":   {wokenUp(woken)[1], Unjudged, "the phase took 50ms"},
+		"disk on SQLite":                {few.growth()[0], Unjudged, "too few certificates: 24"},
+		"disk on SQLite, of enough":     {many.growth()[0], Met, ""},
+		"disk of a database server":     {Report{Database: "postgres"}.growth()[0], Unjudged, "not seen"},
+		"after a queue in the client":   {burst.calmAfter(1, 0), Unjudged, "refused nobody"},
+		"after refusals, in no time":    {refused.calmAfter(1, 0), Unjudged, "the run ended"},
+		"the rates of short phases":     {Report{Phases: slices.Repeat([]PhaseReport{of(5000, time.Second)}, 5)}.shares("%s", 0.8)[0], Unjudged, "judged from 5s on"},
+		"p99 against one of ten before": {unmoved(Report{Phases: slices.Repeat([]PhaseReport{of(10, time.Minute)}, 4)})[0], Unjudged, "of 10 answers"},
+	} {
+		if one.got.Verdict != one.want || !strings.Contains(one.got.Measured, one.why) {
+			t.Errorf("%s: %+v, want %s because %q", what, one.got, one.want, one.why)
+		}
+	}
+}
+
+// TestAChangedPresetSaysSoInItsVerdicts: a verdict is read without the page around it.
+func TestAChangedPresetSaysSoInItsVerdicts(t *testing.T) {
+	p, err := FindPreset("renew")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := p.verdicts(Report{changed: "9 connections"})[0]; !strings.HasSuffix(c.Text, "(changed: 9 connections)") {
+		t.Errorf("%+v", c)
+	}
+	if c := p.verdicts(Report{})[0]; strings.Contains(c.Text, "changed") {
+		t.Errorf("nothing was changed: %+v", c)
 	}
 }
 
@@ -195,14 +285,14 @@ func TestAStallExcusesItselfAlone(t *testing.T) {
 }
 
 func TestCriteriaCanBeMissed(t *testing.T) {
-	steady := PhaseReport{Offered: 100, Answered: 100, Latency: Latency{P50: 1, P95: 2, P99: 3, Max: 4}}
+	steady := PhaseReport{Offered: 1000, Answered: 1000, Latency: Latency{P50: 1, P95: 2, P99: 3, Max: 4}}
 	for what, c := range map[string]struct {
 		r    Report
 		want int
 	}{
 		"all is well":  {Report{Phases: []PhaseReport{steady}}, 0},
-		"slow":         {Report{Phases: []PhaseReport{{Offered: 100, Answered: 100, Latency: Latency{P50: 3, P95: 5, P99: 6, Max: 21}}}}, 4},
-		"not answered": {Report{Phases: []PhaseReport{{Offered: 100, Answered: 99, Latency: steady.Latency}}}, 1},
+		"slow":         {Report{Phases: []PhaseReport{{Offered: 1000, Answered: 1000, Latency: Latency{P50: 3, P95: 5, P99: 6, Max: 21}}}}, 4},
+		"not answered": {Report{Phases: []PhaseReport{{Offered: 1001, Answered: 1000, Latency: steady.Latency}}}, 1},
 	} {
 		missed := 0
 		for _, one := range steadily(c.r) {

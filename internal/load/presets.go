@@ -136,7 +136,7 @@ func others() []Preset {
 			Expectation: "Two signatures, no verification: faster than certificates for a person's own signature.",
 			scenario:    Renew, population: handful(16), phases: []Phase{{Connections: 64, For: 30 * time.Second, Warmup: warm}},
 			judge: func(r Report) []Criterion {
-				return []Criterion{atLeast("renewals", r.first().Rate.PerSecond, 5000)}
+				return []Criterion{r.first().atLeast("renewals", 5000)}
 			},
 		},
 		{
@@ -150,7 +150,7 @@ func others() []Preset {
 			Expectation: "Answers come from the cache; what is left is HTTP.",
 			scenario:    OCSP, population: handful(64), phases: []Phase{{Connections: 64, For: 30 * time.Second, Warmup: warm}},
 			judge: func(r Report) []Criterion {
-				return []Criterion{atLeast("answers", r.first().Rate.PerSecond, 30_000)}
+				return []Criterion{r.first().atLeast("answers", 30_000)}
 			},
 		},
 		{
@@ -226,7 +226,7 @@ func burdens() []Preset {
 			judge: func(r Report) []Criterion {
 				var all []Criterion
 				for _, p := range r.Phases {
-					all = append(all, atMost(p.Name+": p99", p.Latency.P99, 20), noError(p))
+					all = append(all, p.atMost(99, 20).of(p.Name), noError(p))
 				}
 				return all
 			},

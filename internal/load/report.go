@@ -132,7 +132,7 @@ func (r *run) finish(c IssueConfig) {
 	}
 	r.mark()
 	if c.Preset != nil && !r.Interrupted {
-		r.Criteria = append(c.Preset.judge(r.Report), r.nothingLost())
+		r.Criteria = c.Preset.verdicts(r.Report)
 	}
 }
 

@@ -34,7 +34,7 @@ func sampleReport() Report {
 	phase.Times = phase.times()
 	r := Report{
 		Preset: "t0", Purpose: "To see what a report looks like.", Expectation: "It says everything.", At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
-		Criteria: []Criterion{atMost("p99", 27, 30), shareOf("half", 40, 100, 0.5)},
+		Criteria: []Criterion{phase.atMost(99, 30), shareOf("half", 40, 100, 0.5)},
 		Scenario: Agent, Protocol: "HTTP/1.1 over TLS, kept alive", Database: "sqlite", Durability: []api.HealthSetting{{Name: "synchronous", Value: "full", Safe: true}},
 		Population: Population{People: 16, Agents: 64, Tokens: 64}, Phases: []PhaseReport{phase},
 		Seconds: []Second{
