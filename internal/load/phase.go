@@ -40,7 +40,11 @@ type Phase struct {
 	Stall       time.Duration `json:"-"`                 // the database, or the disk below SQLite, stands still for so long, from a third of the phase on
 	Changes     float64       `json:"changes,omitempty"` // tokens and people changed a second meanwhile
 	Reader      bool          `json:"reader,omitempty"`  // a backup reads one snapshot meanwhile, again and again
+	Main        bool          `json:"-"`                 // the run is about this phase; where none is, about the first
 }
+
+// title names a phase, by how clients come where it has no name.
+func (p Phase) title() string { return cmp.Or(p.Name, p.Mode) }
 
 // Modes lists the ways in which clients come.
 func Modes() []string { return []string{Closed, Paced, Open, Steady, Once} }

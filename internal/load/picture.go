@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"chancery/internal/load/observe"
 	"chancery/internal/load/page"
 )
 
@@ -64,9 +65,15 @@ func (r Report) verdicts() []page.Verdict {
 }
 
 func (r Report) headline() []page.Fact {
-	first := r.first()
+	p, of := r.main(), ""
+	if len(r.Phases) > 1 || r.About != "" {
+		of = p.title() + ": "
+	}
 	all := []page.Fact{
-		{Name: "answers a second", Value: thousands(first.Rate.PerSecond)}, {Name: "p50", Value: milliseconds(first.Latency.P50)}, {Name: "p99", Value: milliseconds(first.Latency.P99)},
+		{Name: of + "answers a second", Value: p.rate()}, {Name: of + "p50", Value: p.latency(p.Latency.P50)}, {Name: of + "p99", Value: p.latency(p.Latency.P99)},
+	}
+	if p.LastSec > 0 {
+		all = append(all, page.Fact{Name: of + "the last served after", Value: thousands(p.LastSec) + " s"})
 	}
 	if r.Answered > 0 {
 		lost := r.Lookup.Lost + r.Lookup.Differ + r.Lookup.Unknown + r.Lookup.OCSPWrong + r.Wrong + r.Doubles
@@ -92,26 +99,37 @@ func (r Report) facts() []page.Group {
 		{Name: "asked in OCSP", Value: fmt.Sprintf("%s: wrong %d", thousands(float64(r.Lookup.OCSPAsked)), r.Lookup.OCSPWrong)},
 	}}
 	database := page.Group{Title: "Database", Facts: []page.Fact{{Name: "kind", Value: cmp.Or(r.Database, "the server's own")}}}
-	for _, s := range r.Durability {
-		database.Facts = append(database.Facts, page.Fact{Name: s.Name, Value: s.Value})
-	}
-	for _, s := range r.DatabaseSet {
-		database.Facts = append(database.Facts, page.Fact(s))
-	}
+	database.Facts = append(database.Facts, r.durability()...)
 	if r.DiskBytes > 0 {
 		database.Facts = append(database.Facts, page.Fact{Name: "disk a certificate", Value: fmt.Sprintf("%d bytes", r.DiskBytes)})
-	}
-	machine := page.Group{Title: "Machine"}
-	var text strings.Builder
-	r.Machine.Write(&text)
-	for line := range strings.Lines(text.String()) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		machine.Facts = append(machine.Facts, page.Fact{Name: name, Value: strings.TrimSpace(value)})
 	}
 	for _, f := range r.Figures {
 		lost.Facts = append(lost.Facts, page.Fact{Name: f.Name, Value: f.Value})
 	}
-	return []page.Group{run, lost, database, machine}
+	return []page.Group{run, lost, database, {Title: "Machine", Facts: machineFacts(r.Machine)}}
+}
+
+// durability says what the server and its database tell of how safe a commit is.
+func (r Report) durability() []page.Fact {
+	var all []page.Fact
+	for _, s := range r.Durability {
+		all = append(all, page.Fact{Name: s.Name, Value: s.Value})
+	}
+	for _, s := range r.DatabaseSet {
+		all = append(all, page.Fact(s))
+	}
+	return all
+}
+
+func machineFacts(m observe.Machine) []page.Fact {
+	var all []page.Fact
+	var text strings.Builder
+	m.Write(&text)
+	for line := range strings.Lines(text.String()) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		all = append(all, page.Fact{Name: name, Value: strings.TrimSpace(value)})
+	}
+	return all
 }
 
 func (r Report) settings() string {
@@ -133,7 +151,7 @@ func (r Report) phaseTable() page.Table {
 			cores = fmt.Sprintf("%.2f", p.Server.Cores)
 		}
 		l := p.Latency
-		t.Rows = append(t.Rows, []string{cmp.Or(p.Name, p.Mode), thousands(float64(p.Offered)), thousands(float64(p.Answered)), thousands(p.Rate.PerSecond), two(l.P50), two(l.P95), two(l.P99), two(l.P999), two(l.Max), thousands(float64(p.Refused)), thousands(float64(failed)), cores})
+		t.Rows = append(t.Rows, []string{p.title(), thousands(float64(p.Offered)), thousands(float64(p.Answered)), thousands(p.Rate.PerSecond), two(l.P50), two(l.P95), two(l.P99), two(l.P999), two(l.Max), thousands(float64(p.Refused)), thousands(float64(failed)), cores})
 	}
 	return t
 }
@@ -235,7 +253,7 @@ func (r Report) charts(compared bool) []page.Chart {
 func (r Report) marksOfPhases() []page.Mark {
 	var all []page.Mark
 	for _, p := range r.Phases {
-		all = append(all, page.Mark{At: p.From, Label: cmp.Or(p.Name, p.Mode)})
+		all = append(all, page.Mark{At: p.From, Label: p.title()})
 	}
 	return all
 }
@@ -244,7 +262,7 @@ func (r Report) marksOfPhases() []page.Mark {
 func (r Report) curves() page.Chart {
 	c := page.Chart{Title: "Latency by share of the requests", X: "one in so many took longer", Y: "ms", LogX: true, LogY: true}
 	for _, p := range r.Phases {
-		s := page.Series{Name: cmp.Or(p.Name, p.Mode)}
+		s := page.Series{Name: p.title()}
 		for _, q := range p.Curve {
 			if q.Share < 1 && q.Millis > 0 {
 				s.X, s.Y = append(s.X, 1/(1-q.Share)), append(s.Y, q.Millis)
@@ -310,7 +328,7 @@ func compared(a, b Report) page.Table {
 			{"p95, ms", func(p PhaseReport) float64 { return p.Latency.P95 }}, {"p99, ms", func(p PhaseReport) float64 { return p.Latency.P99 }},
 			{"longest, ms", func(p PhaseReport) float64 { return p.Latency.Max }}, {"refused", func(p PhaseReport) float64 { return float64(p.Refused) }},
 		} {
-			t.Rows = append(t.Rows, []string{cmp.Or(one.Name, one.Mode), f.name, two(f.of(one)), two(f.of(other)), change(f.of(one), f.of(other))})
+			t.Rows = append(t.Rows, []string{one.title(), f.name, two(f.of(one)), two(f.of(other)), change(f.of(one), f.of(other))})
 		}
 	}
 	return t

@@ -64,7 +64,7 @@ func classics() []Preset {
 			scenario:    Agent, population: Population{People: 5000, Agents: 500_000, Tokens: 5000},
 			phases: []Phase{
 				{Name: "capacity", Mode: Closed, Connections: 64, For: 15 * time.Second, Warmup: warm},
-				{Name: "wake-up", Mode: Once, Connections: 1000, For: 30 * time.Minute, Obey: true},
+				{Name: "wake-up", Main: true, Mode: Once, Connections: 1000, For: 30 * time.Minute, Obey: true},
 			},
 			judge: wokenUp,
 		},
@@ -107,7 +107,7 @@ func capacities() []Preset {
 			phases: []Phase{
 				{Name: "capacity", Mode: Closed, Connections: 64, For: 20 * time.Second, Warmup: warm},
 				{Name: "50 %", Mode: Open, Connections: 512, Share: 0.5, For: 30 * time.Second, Warmup: warm},
-				{Name: "70 %", Mode: Open, Connections: 512, Share: 0.7, For: 30 * time.Second},
+				{Name: "70 %", Main: true, Mode: Open, Connections: 512, Share: 0.7, For: 30 * time.Second},
 				{Name: "90 %", Mode: Open, Connections: 512, Share: 0.9, For: 30 * time.Second},
 				{Name: "burst", Mode: Open, Connections: 8192, Share: 5, For: 10 * time.Second},
 				{Name: "after", Mode: Open, Connections: 8192, Share: 0.5, For: 30 * time.Second},
@@ -176,7 +176,7 @@ func adversities() []Preset {
 			Expectation: "What is refused is refused at once and says when to come again; what was admitted is answered; then all is as before.",
 			scenario:    Agent, population: company(), settings: []string{"limit.rate=1000", "limit.process=256MB"},
 			phases: []Phase{
-				{Name: "normal", Mode: Open, Connections: 8192, Rate: 500, For: 20 * time.Second, Warmup: warm}, {Name: "flood", Mode: Open, Connections: 8192, Rate: 5000, For: 30 * time.Second},
+				{Name: "normal", Mode: Open, Connections: 8192, Rate: 500, For: 20 * time.Second, Warmup: warm}, {Name: "flood", Main: true, Mode: Open, Connections: 8192, Rate: 5000, For: 30 * time.Second},
 				{Name: "normal again", Mode: Open, Connections: 8192, Rate: 500, For: 30 * time.Second},
 			},
 			judge: admitted,
@@ -187,7 +187,7 @@ func adversities() []Preset {
 			scenario:    Agent, population: company(),
 			phases: []Phase{
 				{Name: "capacity", Mode: Closed, Connections: 64, For: 15 * time.Second, Warmup: warm}, {Name: "before", Mode: Open, Connections: 2048, Share: 0.5, For: 15 * time.Second, Warmup: warm},
-				{Name: "stall", Mode: Open, Connections: 2048, Share: 0.5, For: 30 * time.Second, Stall: 10 * time.Second}, {Name: "after", Mode: Open, Connections: 2048, Share: 0.5, For: 20 * time.Second},
+				{Name: "stall", Main: true, Mode: Open, Connections: 2048, Share: 0.5, For: 30 * time.Second, Stall: 10 * time.Second}, {Name: "after", Mode: Open, Connections: 2048, Share: 0.5, For: 20 * time.Second},
 			},
 			judge: func(r Report) []Criterion { return []Criterion{r.calmAfterStall(2)} },
 		},
@@ -197,7 +197,7 @@ func adversities() []Preset {
 			scenario:    Agent, population: company(),
 			phases: []Phase{
 				{Name: "none", Connections: 512, For: 20 * time.Second, Warmup: warm}, {Name: "5 ms", Connections: 512, For: 20 * time.Second, Warmup: warm, Slow: 5 * time.Millisecond},
-				{Name: "20 ms", Connections: 512, For: 20 * time.Second, Warmup: warm, Slow: 20 * time.Millisecond}, {Name: "50 ms", Connections: 512, For: 20 * time.Second, Warmup: warm, Slow: 50 * time.Millisecond},
+				{Name: "20 ms", Connections: 512, For: 20 * time.Second, Warmup: warm, Slow: 20 * time.Millisecond}, {Name: "50 ms", Main: true, Connections: 512, For: 20 * time.Second, Warmup: warm, Slow: 50 * time.Millisecond},
 				{Name: "none again", Connections: 512, For: 20 * time.Second, Warmup: warm},
 			},
 			judge: slowly,
@@ -212,7 +212,7 @@ func burdens() []Preset {
 			Name: "small", Purpose: "One core and 512 MB with the device profile low_mem; 833 agent certificates a second.",
 			Expectation: "It serves them, or the share that one core can do, and is never killed for memory.",
 			scenario:    Agent, population: company(), settings: []string{"device=low_mem"}, cores: 1, memory: 512 << 20,
-			phases: []Phase{{Name: "capacity", Connections: 64, For: 20 * time.Second, Warmup: warm}, {Name: "833/s", Mode: Open, Connections: 256, Rate: 833, For: 2 * time.Minute, Warmup: warm}},
+			phases: []Phase{{Name: "capacity", Connections: 64, For: 20 * time.Second, Warmup: warm}, {Name: "833/s", Main: true, Mode: Open, Connections: 256, Rate: 833, For: 2 * time.Minute, Warmup: warm}},
 			judge:  small,
 		},
 		{
@@ -245,7 +245,7 @@ func burdens() []Preset {
 			scenario:    Agent, population: company(),
 			phases: []Phase{
 				{Name: "capacity", Connections: 64, For: 15 * time.Second, Warmup: warm}, {Name: "quiet", Mode: Open, Connections: 256, Share: 0.5, For: 30 * time.Second, Warmup: warm},
-				{Name: "changing", Mode: Open, Connections: 256, Share: 0.5, For: 30 * time.Second, Changes: 100}, {Name: "quiet again", Mode: Open, Connections: 256, Share: 0.5, For: 30 * time.Second},
+				{Name: "changing", Main: true, Mode: Open, Connections: 256, Share: 0.5, For: 30 * time.Second, Changes: 100}, {Name: "quiet again", Mode: Open, Connections: 256, Share: 0.5, For: 30 * time.Second},
 			},
 			judge: unmoved,
 		},

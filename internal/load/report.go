@@ -31,6 +31,7 @@ type Report struct {
 	Cores       int                 `json:"server_cores,omitempty"`
 	Memory      int64               `json:"server_memory_bytes,omitempty"`
 	Population  Population          `json:"population"`
+	About       string              `json:"about,omitempty"` // the phase whose figures stand at the top; empty: the first
 	Phases      []PhaseReport       `json:"phases"`
 	Seconds     []Second            `json:"seconds,omitempty"`
 	Refused     int                 `json:"refused"` // for want of capacity
@@ -75,6 +76,9 @@ func newReport(c IssueConfig) Report {
 	}
 	if p := c.Preset; p != nil {
 		r.Preset, r.Purpose, r.Expectation = p.Name, p.Purpose, p.Expectation
+	}
+	if i := slices.IndexFunc(c.Phases, func(p Phase) bool { return p.Main }); i >= 0 {
+		r.About = c.Phases[i].title()
 	}
 	return r
 }
@@ -164,7 +168,7 @@ func (r *Report) mark() {
 
 // marks says what makes a phase doubtful.
 func (p PhaseReport) marks() (marks []string) {
-	name := cmp.Or(p.Name, p.Mode)
+	name := p.title()
 	if s := spread(p.Rate.Samples); p.Mode == Closed && s > 0.1 {
 		marks = append(marks, fmt.Sprintf("unsteady: the samples of %s lie %.0f %% apart", name, s*100))
 	}
@@ -184,6 +188,36 @@ func (r *Report) first() PhaseReport {
 	}
 	return r.Phases[0]
 }
+
+// main is the phase that the run is about. One that did not begin, or in which nothing was answered, has no figures.
+func (r *Report) main() PhaseReport {
+	if r.About == "" {
+		return r.first()
+	}
+	if i := slices.IndexFunc(r.Phases, func(p PhaseReport) bool { return p.title() == r.About }); i >= 0 {
+		return r.Phases[i]
+	}
+	return PhaseReport{Phase: Phase{Name: r.About}}
+}
+
+// rate and latency give a figure of a phase, or a dash where there was nothing to measure it by: a zero would be read as
+// one that was measured.
+func (p PhaseReport) rate() string {
+	if p.Offered == 0 {
+		return none
+	}
+	return thousands(p.Rate.PerSecond)
+}
+
+func (p PhaseReport) latency(millis float64) string {
+	if p.Answered == 0 {
+		return none
+	}
+	return milliseconds(millis)
+}
+
+// none stands where a figure is not known.
+const none = "–"
 
 // Failed gives what is lost or wrong in the report, or nil. That a criterion was missed is no fault of the run.
 func (r Report) Failed() error {
@@ -279,7 +313,7 @@ func (r Report) title() string {
 }
 
 func (p PhaseReport) write(w io.Writer) {
-	fmt.Fprintf(w, "\n%s: %s for %s\n", cmp.Or(p.Name, p.Mode), p.Phase, p.For)
+	fmt.Fprintf(w, "\n%s: %s for %s\n", p.title(), p.Phase, p.For)
 	fmt.Fprintf(w, "rate      %s a second (%s)\n", thousands(p.Rate.PerSecond), joined(p.Rate.Samples))
 	fmt.Fprintf(w, "latency   %s\n", p.Latency)
 	if p.Mode != Closed && p.Mode != Paced || p.Refused > 0 { // else they are the same

@@ -61,16 +61,23 @@ type SuiteRun struct {
 	State    string      `json:"state"`
 	Why      string      `json:"why,omitempty"`
 	TookSec  float64     `json:"took_sec"`
-	File     string      `json:"file,omitempty"` // the report's name in the folder, without .json and .html
-	Rate     float64     `json:"per_second"`     // of the first phase, like the next two
-	P50      float64     `json:"p50_ms"`
-	P99      float64     `json:"p99_ms"`
+	File     string      `json:"file,omitempty"`       // the report's name in the folder, without .json and .html
+	Phase    string      `json:"phase,omitempty"`      // that the run is about
+	Rate     float64     `json:"per_second,omitempty"` // of that phase, like the next two; none where nothing was answered
+	P50      float64     `json:"p50_ms,omitempty"`
+	P99      float64     `json:"p99_ms,omitempty"`
 	Criteria []Criterion `json:"criteria,omitempty"`
+	Purpose  string      `json:"purpose"`
+	Marks    []string    `json:"marks,omitempty"` // what makes this run doubtful
+
+	durability []page.Fact // of its database
 }
 
 // A SuiteReport is what a suite came to. Its folder holds the report of every run, as JSON and as a page.
 type SuiteReport struct {
 	Folder      string          `json:"folder"`
+	At          time.Time       `json:"at"`
+	Changed     string          `json:"changed,omitempty"` // in every preset
 	Runs        []SuiteRun      `json:"runs"`
 	Machine     observe.Machine `json:"machine"`
 	Interrupted bool            `json:"interrupted,omitempty"`
@@ -84,7 +91,8 @@ func Suite(ctx context.Context, c SuiteConfig) (SuiteReport, error) {
 	if err = cmp.Or(err, c.Check()); err != nil {
 		return SuiteReport{}, err
 	}
-	r := SuiteReport{Machine: observe.Look(), Folder: filepath.Join(c.Out, "bench-"+time.Now().Format("2006-01-02-150405"))}
+	now := time.Now()
+	r := SuiteReport{Machine: observe.Look(), At: now.UTC().Truncate(time.Second), Changed: c.With.String(), Folder: filepath.Join(c.Out, "bench-"+now.Format("2006-01-02-150405"))}
 	if err := os.MkdirAll(r.Folder, 0o755); err != nil {
 		return r, err
 	}
@@ -92,6 +100,7 @@ func Suite(ctx context.Context, c SuiteConfig) (SuiteReport, error) {
 		c.Stores = []string{""}
 	}
 	names := storeNames(c.Stores)
+	r.Machine.OnDatabase = slices.ContainsFunc(names, func(name string) bool { return name != "sqlite" })
 	for _, p := range presets {
 		for i, store := range c.Stores {
 			c.Log.say("== %s on %s: %s", p.Name, names[i], p.Purpose)
@@ -141,7 +150,7 @@ func (c SuiteConfig) presets() ([]*Preset, error) {
 
 // run runs one preset on one database. Its error is one of writing reports; all others stand in the run.
 func (c SuiteConfig) run(ctx context.Context, folder string, p *Preset, store, name string) (SuiteRun, error) {
-	run := SuiteRun{Preset: p.Name, Database: name, State: Done}
+	run := SuiteRun{Preset: p.Name, Purpose: p.Purpose, Database: name, State: Done}
 	if ctx.Err() != nil {
 		run.State = Skipped
 		return run, nil
@@ -160,13 +169,19 @@ func (c SuiteConfig) run(ctx context.Context, folder string, p *Preset, store, n
 	case within.Err() != nil:
 		run.State, run.Why = TimedOut, fmt.Sprintf("not done within %s", c.Timeout)
 	}
+	run.reported(report)
 	if len(report.Phases) == 0 {
 		return run, nil
 	}
-	first := report.first()
-	run.Rate, run.P50, run.P99, run.Criteria = first.Rate.PerSecond, first.Latency.P50, first.Latency.P99, report.Criteria
 	run.File = p.Name + "-" + name
 	return run, report.Save(filepath.Join(folder, run.File+".html"))
+}
+
+// reported takes what a suite shows of a report.
+func (r *SuiteRun) reported(of Report) {
+	p := of.main()
+	r.Phase, r.Rate, r.P50, r.P99 = p.title(), p.Rate.PerSecond, p.Latency.P50, p.Latency.P99
+	r.Criteria, r.Marks, r.durability = of.Criteria, of.Marks, of.durability()
 }
 
 // Save writes the report twice: as a page into the file, and everything as JSON beside it.
@@ -225,27 +240,98 @@ func (r SuiteReport) write() error {
 }
 
 func (r SuiteReport) page() page.Page {
-	p := page.Page{Title: "What this authority can do on this machine", Lead: []string{"Each line is a run on fresh data. Its page says what it is for, what was expected, and what it had to reach."}}
-	table := page.Table{Title: "Runs", Head: []string{"preset", "database", "state", "a second", "p50, ms", "p99, ms", "criteria met", "took, s"}}
-	for _, run := range r.Runs {
-		table.Rows = append(table.Rows, []string{run.Preset, run.Database, strings.TrimSpace(run.State + " " + run.Why), thousands(run.Rate), two(run.P50), two(run.P99), run.met(), thousands(run.TookSec)})
-		if run.File != "" {
-			p.Links = append(p.Links, page.Link{Text: run.Preset + " on " + run.Database, Href: run.File + ".html"})
-		}
-		for _, c := range run.Criteria {
-			if c.Verdict == Missed {
-				p.Notes = append(p.Notes, fmt.Sprintf("%s on %s missed: %s: %s", run.Preset, run.Database, c.Text, c.Measured))
-			}
-		}
+	p := page.Page{
+		Title: "What this authority can do on this machine, " + r.At.Format("2006-01-02"),
+		Lead:  []string{"Each line is a run on fresh data, and leads to its page, which says what was expected and what had to be reached. Rate and latency are those of the phase that the run is about."},
+		Facts: r.facts(), Tables: []page.Table{r.table()}, Notes: notes(r.marks(), r.Interrupted),
 	}
-	p.Tables = []page.Table{table}
-	p.Notes = append(p.Notes, notes(r.Machine.Marks(), r.Interrupted)...)
 	return p
 }
 
-func (r SuiteRun) met() string {
-	met := len(slices.DeleteFunc(slices.Clone(r.Criteria), func(c Criterion) bool { return c.Verdict != Met }))
-	return fmt.Sprintf("%d of %d", met, len(r.Criteria))
+// marks are what makes all runs doubtful.
+func (r SuiteReport) marks() []string {
+	if r.Changed != "" {
+		return append(r.Machine.Marks(), "the presets were changed: "+r.Changed)
+	}
+	return r.Machine.Marks()
+}
+
+func (r SuiteReport) table() page.Table {
+	t := page.Table{Title: "Runs", Head: []string{"preset", "database", "state", "phase", "a second", "p50, ms", "p99, ms", "met", "missed", "unjudged", "took, s"}}
+	common := r.Machine.Marks()
+	for _, run := range r.Runs {
+		f, link := run.figures(), ""
+		if run.File != "" {
+			link = run.File + ".html"
+		}
+		t.Rows = append(t.Rows, []string{run.Preset, run.Database, run.State, f.phase, f.rate, f.p50, f.p99, f.met, f.missed, f.unjudged, f.took})
+		t.Links, t.Below = append(t.Links, link), append(t.Below, run.below(common))
+	}
+	return t
+}
+
+// below says what a row has no column for: what the run is for, how it failed, what it did not reach, and what makes it
+// doubtful beyond the marks that are common to all runs.
+func (r SuiteRun) below(common []string) []string {
+	all := []string{r.Purpose}
+	if r.Why != "" {
+		all = append(all, r.State+": "+r.Why)
+	}
+	for _, c := range r.Criteria {
+		if c.Verdict != Met {
+			all = append(all, c.Verdict+": "+c.Text+": "+c.Measured)
+		}
+	}
+	for _, mark := range r.Marks {
+		if !slices.Contains(common, mark) {
+			all = append(all, "note: "+mark)
+		}
+	}
+	return all
+}
+
+// facts tell when and where a suite ran, and how durable each database is.
+func (r SuiteReport) facts() []page.Group {
+	presets := "unchanged"
+	if r.Changed != "" {
+		presets = "changed: " + r.Changed
+	}
+	all := []page.Group{{Title: "Suite", Facts: []page.Fact{
+		{Name: "at", Value: r.At.Format("2006-01-02 15:04:05 MST")}, {Name: "program", Value: r.Machine.Revision + ", " + r.Machine.Go}, {Name: "presets", Value: presets},
+	}}, {Title: "Machine", Facts: machineFacts(r.Machine)}}
+	seen := map[string]bool{}
+	for _, run := range r.Runs {
+		if !seen[run.Database] && len(run.durability) > 0 {
+			seen[run.Database] = true
+			all = append(all, page.Group{Title: "Database " + run.Database, Facts: run.durability})
+		}
+	}
+	return all
+}
+
+// runFigures are a run's figures as texts, with a dash for what is not known.
+type runFigures struct{ phase, rate, p50, p99, met, missed, unjudged, took string }
+
+func (r SuiteRun) figures() runFigures {
+	known := func(v float64, text string) string {
+		if v == 0 {
+			return none
+		}
+		return text
+	}
+	count := func(verdict string) string {
+		n := 0
+		for _, c := range r.Criteria {
+			if c.Verdict == verdict {
+				n++
+			}
+		}
+		return known(float64(len(r.Criteria)), thousands(float64(n)))
+	}
+	return runFigures{
+		phase: cmp.Or(r.Phase, none), rate: known(r.Rate, thousands(r.Rate)), p50: known(r.P50, two(r.P50)), p99: known(r.P99, two(r.P99)),
+		met: count(Met), missed: count(Missed), unjudged: count(Unjudged), took: known(r.TookSec, thousands(r.TookSec)),
+	}
 }
 
 // Failed gives the runs that could not be run, or lost something, or nil. A missed criterion is a finding, not a fault.
@@ -259,12 +345,13 @@ func (r SuiteReport) Failed() error {
 	return errors.Join(errs...)
 }
 
-// Write writes the summary for people.
+// Write writes the summary for people. The marks of each run stand in its report.
 func (r SuiteReport) Write(w io.Writer) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "PRESET\tDATABASE\tSTATE\tRATE\tP50\tP99\tMET\tTOOK")
+	fmt.Fprintln(table, "PRESET\tDATABASE\tSTATE\tPHASE\tRATE /s\tP50 ms\tP99 ms\tMET\tMISSED\tUNJUDGED\tTOOK s\tMARKS")
 	for _, run := range r.Runs {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s/s\t%.2f ms\t%.2f ms\t%s\t%.0f s\n", run.Preset, run.Database, run.State, thousands(run.Rate), run.P50, run.P99, run.met(), run.TookSec)
+		f := run.figures()
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", run.Preset, run.Database, run.State, f.phase, f.rate, f.p50, f.p99, f.met, f.missed, f.unjudged, f.took, len(run.Marks))
 	}
 	_ = table.Flush()
 	for _, run := range r.Runs {
@@ -275,5 +362,5 @@ func (r SuiteReport) Write(w io.Writer) {
 		}
 	}
 	fmt.Fprintf(w, "reports   %s\n", filepath.Join(r.Folder, "index.html"))
-	writeMarks(w, r.Machine.Marks(), r.Interrupted)
+	writeMarks(w, r.marks(), r.Interrupted)
 }

@@ -130,6 +130,23 @@ type Table struct {
 	Head  []string
 	Rows  [][]string
 	Note  string
+	Links []string   // of the rows' first cells, by the rows' places; an empty one leads nowhere
+	Below [][]string // what is said of a row in lines of their own below it, by the rows' places
+}
+
+// link is where a row's first cell leads.
+func (t Table) link(row, column int) string {
+	if column > 0 || row >= len(t.Links) {
+		return ""
+	}
+	return t.Links[row]
+}
+
+func (t Table) below(row int) []string {
+	if row >= len(t.Below) {
+		return nil
+	}
+	return t.Below[row]
 }
 
 //go:embed page.html
@@ -138,6 +155,8 @@ var layoutText string
 var layout = template.Must(template.New("page").Funcs(template.FuncMap{
 	"picture":   func(id int, c Chart) picture { return c.draw(id) },
 	"alignment": Table.alignment,
+	"link":      Table.link,
+	"below":     Table.below,
 	"aligned":   aligned,
 }).Parse(layoutText))
 

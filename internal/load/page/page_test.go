@@ -39,9 +39,10 @@ func smallPage() Page {
 			{Title: "Errors", X: "kind", Y: "requests", Kind: Bars, Names: []string{"busy", "no answer"}, Series: []Series{{Name: "now", X: []float64{0, 1}, Y: []float64{5, 1200}}}},
 			{Title: "Queue", X: "time, s", Y: "requests"},
 		},
-		Tables: []Table{{"Routes", []string{"route", "requests"}, [][]string{{"/ocsp", "1,234"}, {"/crl", "–"}}, "From the server."}},
-		Notes:  []string{"The machine was busy."},
-		Links:  []Link{{"all runs", "index.html"}},
+		Tables: []Table{{Title: "Routes", Head: []string{"route", "requests"}, Rows: [][]string{{"/ocsp", "1,234"}, {"/crl", "–"}}, Note: "From the server.",
+			Links: []string{"", "crl.html"}, Below: [][]string{{"Cached.", "Signed."}}}},
+		Notes: []string{"The machine was busy."},
+		Links: []Link{{"all runs", "index.html"}},
 	}
 }
 
