@@ -96,7 +96,7 @@ func (t *terminal) benchCrash() *cobra.Command {
 	}
 	flags := t.settings(cmd).Flags()
 	flags.IntVar(&c.Rounds, "rounds", 10, "how often the server is killed")
-	flags.DurationVar(&c.Longest, "longest", 2*time.Second, "longest time under load before it is")
+	flags.DurationVar(&c.Longest, "longest", 2*time.Second, "longest time under load before each kill, which comes at a random moment of it")
 	flags.BoolVar(&c.Gently, "gently", false, "end it in order instead: it has ten seconds, and nothing may be lost either")
 	flags.StringVar(&c.StoreURL, "store", "", "database server, in the form of store.url: a database is made there and dropped; default: SQLite")
 	flags.IntVar(&c.Clients, "connections", 64, "clients, one kept-alive connection each")

@@ -61,6 +61,7 @@ type CrashReport struct {
 	Late            int             `json:"late,omitempty"`       // times that it had not ended after ten seconds, or not with exit code 0
 	FirstWrong      string          `json:"first_wrong,omitempty"`
 	Machine         observe.Machine `json:"machine"`
+	Marks           []string        `json:"marks,omitempty"` // what was not tried, and what makes the run doubtful
 	Interrupted     bool            `json:"interrupted,omitempty"`
 }
 
@@ -73,7 +74,9 @@ func Crash(ctx context.Context, c CrashConfig) (CrashReport, error) {
 	c = c.withDefaults()
 	r := &CrashReport{Machine: observe.Look()}
 	err := r.run(ctx, c)
+	r.Machine.OnDatabase = c.StoreURL != ""
 	r.Machine.Done()
+	r.Marks = append(r.untried(), r.Machine.Marks()...)
 	if r.Interrupted = ctx.Err() != nil; r.Interrupted {
 		err = nil
 	}
@@ -100,13 +103,14 @@ func (r *CrashReport) run(ctx context.Context, c CrashConfig) error {
 	}
 	var restarts []time.Duration
 	for ctx.Err() == nil && r.Rounds < c.Rounds {
+		before := r.Answered
 		took, err := w.round(ctx, r)
 		if err != nil {
 			return err
 		}
 		restarts = append(restarts, took)
 		r.RestartMedian, r.RestartMax = millis(median(restarts)), max(r.RestartMax, millis(took))
-		c.Log.say("round %d: answered %d, lost %d, revocations lost %d, nonces reused %d, tokens revived %d, restart %.0f ms", r.Rounds, r.Answered, r.Lost, r.RevocationsLost, r.NoncesReused, r.TokensRevived, millis(took))
+		c.Log.say("round %d: answered %d, restart %.0f ms; in all rounds so far: answered %d, lost %d, revocations lost %d, nonces reused %d, tokens revived %d", r.Rounds, r.Answered-before, millis(took), r.Answered, r.Lost, r.RevocationsLost, r.NoncesReused, r.TokensRevived)
 	}
 	c.Log.say("looking all %d certificates up once more", len(w.all))
 	w.again(ctx, r)
@@ -125,6 +129,24 @@ func (r *CrashReport) first(what string) {
 	if r.FirstWrong == "" {
 		r.FirstWrong = what
 	}
+}
+
+// untried says of what the run tells nothing: a zero beside it is no merit.
+func (r CrashReport) untried() (marks []string) {
+	for _, one := range []struct {
+		count int
+		text  string
+	}{
+		{r.Answered, "no certificate was answered, so none could be lost"},
+		{r.Revoked, "no revocation was answered, so none could be lost"},
+		{r.NoncesTried, "no used evidence was tried again, so none could be accepted"},
+		{r.TokensDeleted, "no deletion of a token was answered, so none could be accepted afterwards"},
+	} {
+		if one.count == 0 {
+			marks = append(marks, "untried: "+one.text)
+		}
+	}
+	return marks
 }
 
 // Failed gives what was lost, or nil.
@@ -156,5 +178,5 @@ func (r CrashReport) Write(w io.Writer) {
 	fmt.Fprintf(w, "broken    %d requests without an answer; %d of them were stored\n", r.Broken, r.Unanswered)
 	fmt.Fprintf(w, "restart   median %.0f ms, longest %.0f ms until connections are accepted\n", r.RestartMedian, r.RestartMax)
 	r.Machine.Write(w)
-	writeMarks(w, nil, r.Interrupted)
+	writeMarks(w, r.Marks, r.Interrupted)
 }

@@ -145,7 +145,7 @@ func (r GateReport) Failed() error {
 	var errs []error
 	for _, f := range r.Floors {
 		if f.Verdict != "pass" {
-			errs = append(errs, fmt.Errorf("%s %s: %.0f %% of the %s, %.0f %% are wanted", f.Figure, f.Verdict, 100*f.Share, f.Against, 100*f.Wanted))
+			errs = append(errs, fmt.Errorf("%s %s: %.1f %% of the %s, %.1f %% are wanted", f.Figure, f.Verdict, 100*f.Share, f.Against, 100*f.Wanted))
 		}
 		for _, each := range f.Reports {
 			errs = append(errs, each.Failed())
@@ -163,7 +163,7 @@ func (r GateReport) Write(w io.Writer) {
 		for _, each := range f.Reports {
 			p99 = max(p99, each.first().Latency.P99)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s/s\t%s/s\t%.0f %%\t%.0f %%\t%.0f %%\t%.1f %%\t%.1f ms\t%s\n", f.Figure, f.Scenario, thousands(f.Rate), thousands(f.Bare), 100*f.Share, 100*f.Wanted, 100*f.CPUShare, 100*f.Drift, p99, f.Verdict)
+		fmt.Fprintf(table, "%s\t%s\t%s/s\t%s/s\t%.1f %%\t%.1f %%\t%.1f %%\t%.1f %%\t%.1f ms\t%s\n", f.Figure, f.Scenario, thousands(f.Rate), thousands(f.Bare), 100*f.Share, 100*f.Wanted, 100*f.CPUShare, 100*f.Drift, p99, f.Verdict)
 	}
 	_ = table.Flush()
 	fmt.Fprintln(w)

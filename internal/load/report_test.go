@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,7 +65,7 @@ func TestReports(t *testing.T) {
 		"issue":  sampleReport(),
 		"limits": LimitReport{Machine: sampleMachine(), Clients: 64, Limits: []Limit{{Key: "p256_sign", Work: "ECDSA P-256 signature", OneCore: &one, Both: &one}, {Key: "bare_bearer", Work: "bare handler", Both: &both}}, Interrupted: true},
 		"gate":   sampleGate(),
-		"crash":  CrashReport{Rounds: 3, Answered: 900, Revoked: 12, RevocationsLost: 1, NoncesTried: 150, Unanswered: 7, Broken: 180, RestartMedian: 250, RestartMax: 300, FirstWrong: "x", Machine: sampleMachine()},
+		"crash":  CrashReport{Rounds: 3, Answered: 900, Revoked: 12, RevocationsLost: 1, NoncesTried: 150, Unanswered: 7, Broken: 180, RestartMedian: 250, RestartMax: 300, FirstWrong: "x", Machine: sampleMachine(), Marks: CrashReport{Answered: 900, Revoked: 12, NoncesTried: 150}.untried()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -99,6 +100,36 @@ func compareGolden(t *testing.T, name, got string) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("the report changed (-want +got):\n%s", diff)
+	}
+}
+
+// TestCrashSaysWhatWasNotTried: nothing lost of nothing is no merit.
+func TestCrashSaysWhatWasNotTried(t *testing.T) {
+	for _, c := range []struct {
+		r    CrashReport
+		want []string
+	}{
+		{CrashReport{Answered: 161, Revoked: 1, NoncesTried: 1, TokensDeleted: 1}, nil},
+		{CrashReport{Answered: 161, NoncesTried: 1}, []string{"untried: no revocation was answered, so none could be lost", "untried: no deletion of a token was answered, so none could be accepted afterwards"}},
+		{CrashReport{Revoked: 1, TokensDeleted: 1}, []string{"untried: no certificate was answered, so none could be lost", "untried: no used evidence was tried again, so none could be accepted"}},
+	} {
+		if diff := cmp.Diff(c.want, c.r.untried()); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", c.r, diff)
+		}
+	}
+}
+
+// TestGateShowsByHowMuchItIsMissed: 69.6 % are less than 70 %, and are not shown as 70 %.
+func TestGateShowsByHowMuchItIsMissed(t *testing.T) {
+	f := Floor{Figure: "C1", Wanted: 0.7, Samples: []float64{696}}
+	f.judge([]float64{1000}, []float64{1000})
+	r := GateReport{Floors: []Floor{f}}
+	var out bytes.Buffer
+	r.Write(&out)
+	for _, text := range []string{out.String(), r.Failed().Error()} {
+		if !strings.Contains(text, "69.6 %") || !strings.Contains(text, "70.0 %") || !strings.Contains(text, "missed") {
+			t.Errorf("a share of 0.696 of which 0.7 are wanted: %s", text)
+		}
 	}
 }
 
