@@ -287,7 +287,7 @@ func (r *run) drive(ctx context.Context, remote Remote) error {
 			if group[i].Share > 0 && group[i].Rate == 0 {
 				return errors.New("the first phase answered nothing, so there is no capacity to take a share of")
 			}
-			r.config.Log.say("%s: %s for %s", r.config.Scenario, group[i], group[i].For)
+			r.config.Log.say("%s: %s for %s", r.config.Scenario, group[i], span(group[i].For))
 		}
 		if begin := r.book.scenario.begin; begin != nil {
 			begin(group[0])

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -101,17 +102,18 @@ const (
 // String says on one line how clients come.
 func (p Phase) String() string {
 	var text string
+	connections := thousands(float64(p.Connections))
 	switch p.Mode {
 	case Closed:
-		text = fmt.Sprintf("closed loop, %d connections", p.Connections)
+		text = fmt.Sprintf("closed loop, %s connections", connections)
 	case Paced:
-		text = fmt.Sprintf("%d clients that pause %s on average after each answer", p.Connections, p.Interval)
+		text = fmt.Sprintf("%s clients that pause %s on average after each answer", connections, span(p.Interval))
 	case Open:
-		text = fmt.Sprintf("open loop, %s a second", thousands(p.Rate))
+		text = fmt.Sprintf("open loop, %s a second over %s connections", thousands(p.Rate), connections)
 	case Steady:
-		text = fmt.Sprintf("%s agents, each once in %s", thousands(float64(p.Agents)), p.Interval)
+		text = fmt.Sprintf("%s agents, each once in %s, over %s connections", thousands(float64(p.Agents)), span(p.Interval), connections)
 	case Once:
-		text = fmt.Sprintf("%s agents at once, %d connections", thousands(float64(p.Agents)), p.Connections)
+		text = fmt.Sprintf("%s agents at once, over %s connections", thousands(float64(p.Agents)), connections)
 	}
 	for _, extra := range []struct {
 		on   bool
@@ -119,14 +121,32 @@ func (p Phase) String() string {
 	}{
 		{p.Fresh && !p.Resume, ", each request on a new connection"},
 		{p.Fresh && p.Resume, ", each request on a new connection that resumes its TLS session"},
-		{p.Slow > 0, fmt.Sprintf(", %s added to each sync", p.Slow)},
-		{p.Stall > 0, fmt.Sprintf(", the database standing still for %s", p.Stall)},
+		{p.Slow > 0, fmt.Sprintf(", %s added to each sync", span(p.Slow))},
+		{p.Stall > 0, fmt.Sprintf(", the database standing still for %s", span(p.Stall))},
 		{p.Changes > 0, fmt.Sprintf(", %s tokens and people changed a second", thousands(p.Changes))},
 		{p.Reader, ", a backup reading meanwhile"},
 	} {
 		if extra.on {
 			text += extra.text
 		}
+	}
+	return text
+}
+
+// span writes a duration for people, with two decimals at most of its smallest unit.
+func span(d time.Duration) string {
+	switch {
+	case d >= time.Second:
+		d = d.Round(10 * time.Millisecond)
+	case d >= time.Millisecond:
+		d = d.Round(10 * time.Microsecond)
+	}
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
 	}
 	return text
 }

@@ -90,18 +90,19 @@ func (r Report) facts() []page.Group {
 		{Name: "settings", Value: r.settings()},
 	}}
 	for _, p := range r.Phases {
-		run.Facts = append(run.Facts, page.Fact{Name: cmp.Or(p.Name, "phase"), Value: fmt.Sprintf("%s for %s", p.Phase, p.For)})
+		run.Facts = append(run.Facts, page.Fact{Name: cmp.Or(p.Name, "phase"), Value: fmt.Sprintf("%s for %s", p.Phase, span(p.For))})
 	}
+	n := func(v int) string { return thousands(float64(v)) }
 	lost := page.Group{Title: "What became of the answers", Facts: []page.Fact{
 		{Name: "answered", Value: thousands(float64(r.Answered)) + ", each parsed and compared with what was asked for"}, {Name: "verified in full", Value: thousands(float64(r.Verified))},
 		{Name: "wrong", Value: thousands(float64(r.Wrong))}, {Name: "serials given twice", Value: thousands(float64(r.Doubles))},
-		{Name: "looked up afterwards", Value: fmt.Sprintf("%s: lost %d, changed %d, not known %d", thousands(float64(r.Lookup.LookedUp)), r.Lookup.Lost, r.Lookup.Differ, r.Lookup.Unknown)},
-		{Name: "asked in OCSP", Value: fmt.Sprintf("%s: wrong %d", thousands(float64(r.Lookup.OCSPAsked)), r.Lookup.OCSPWrong)},
+		{Name: "looked up afterwards", Value: fmt.Sprintf("%s: lost %s, changed %s, not known %s", n(r.Lookup.LookedUp), n(r.Lookup.Lost), n(r.Lookup.Differ), n(r.Lookup.Unknown))},
+		{Name: "asked in OCSP", Value: fmt.Sprintf("%s: wrong %s", n(r.Lookup.OCSPAsked), n(r.Lookup.OCSPWrong))},
 	}}
 	database := page.Group{Title: "Database", Facts: []page.Fact{{Name: "kind", Value: cmp.Or(r.Database, "the server's own")}}}
 	database.Facts = append(database.Facts, r.durability()...)
 	if r.DiskBytes > 0 {
-		database.Facts = append(database.Facts, page.Fact{Name: "disk a certificate", Value: fmt.Sprintf("%d bytes", r.DiskBytes)})
+		database.Facts = append(database.Facts, page.Fact{Name: "disk a certificate", Value: thousands(float64(r.DiskBytes)) + " bytes"})
 	}
 	for _, f := range r.Figures {
 		lost.Facts = append(lost.Facts, page.Fact{Name: f.Name, Value: f.Value})
@@ -139,21 +140,47 @@ func (r Report) settings() string {
 	return cmp.Or(strings.Join(r.Settings, ", "), "those of a fresh installation")
 }
 
+// phaseTable has a line for each phase. Service times stand in it where some phase's requests can wait before they are
+// sent; elsewhere they are the latencies.
 func (r Report) phaseTable() page.Table {
-	t := page.Table{Title: "Phases", Head: []string{"phase", "offered", "answered", "a second", "p50", "p95", "p99", "p99.9", "longest", "refused", "errors", "server, cores"},
+	t := page.Table{Title: "Phases", Head: []string{"phase", "connections", "offered", "answered", "a second", "p50", "p95", "p99", "p99.9", "longest"},
 		Note: "Latencies are milliseconds from the moment at which a request was to start, or in a closed loop was first sent, to a right answer. What failed or was refused has none. The rate is of answers by when they came."}
+	waits := slices.ContainsFunc(r.Phases, PhaseReport.waits)
+	if waits {
+		t.Head = append(t.Head, "service p50", "service p99")
+		t.Note += " Service times count from sending, dialling included: where the latency is far above, requests waited for one of the clients' connections to be free."
+	}
+	t.Head = append(t.Head, "refused", "errors", "server, cores")
 	for _, p := range r.Phases {
-		failed, cores := 0, ""
-		for _, n := range p.Errors {
-			failed += n
-		}
-		if p.Server != nil {
-			cores = fmt.Sprintf("%.2f", p.Server.Cores)
-		}
-		l := p.Latency
-		t.Rows = append(t.Rows, []string{p.title(), thousands(float64(p.Offered)), thousands(float64(p.Answered)), thousands(p.Rate.PerSecond), two(l.P50), two(l.P95), two(l.P99), two(l.P999), two(l.Max), thousands(float64(p.Refused)), thousands(float64(failed)), cores})
+		t.Rows = append(t.Rows, p.row(waits))
 	}
 	return t
+}
+
+func (p PhaseReport) row(service bool) []string {
+	failed, cores := 0, none
+	for _, n := range p.Errors {
+		failed += n
+	}
+	if p.Server != nil {
+		cores = two(p.Server.Cores)
+	}
+	n := func(v int) string { return thousands(float64(v)) }
+	ms := func(v float64) string {
+		if p.Answered == 0 {
+			return none
+		}
+		return two(v)
+	}
+	l := p.Latency
+	row := []string{p.title(), n(p.Connections), n(p.Offered), n(p.Answered), p.rate(), ms(l.P50), ms(l.P95), ms(l.P99), ms(l.P999), ms(l.Max)}
+	switch {
+	case service && p.waits():
+		row = append(row, ms(p.Service.P50), ms(p.Service.P99))
+	case service:
+		row = append(row, none, none)
+	}
+	return append(row, n(p.Refused), n(failed), cores)
 }
 
 func two(v float64) string { return fmt.Sprintf("%.2f", v) }
@@ -326,7 +353,7 @@ func compared(a, b Report) page.Table {
 		}{
 			{"answers a second", func(p PhaseReport) float64 { return p.Rate.PerSecond }}, {"p50, ms", func(p PhaseReport) float64 { return p.Latency.P50 }},
 			{"p95, ms", func(p PhaseReport) float64 { return p.Latency.P95 }}, {"p99, ms", func(p PhaseReport) float64 { return p.Latency.P99 }},
-			{"longest, ms", func(p PhaseReport) float64 { return p.Latency.Max }}, {"refused", func(p PhaseReport) float64 { return float64(p.Refused) }},
+			{"longest, ms", func(p PhaseReport) float64 { return p.Latency.Max }}, {"service p99, ms", func(p PhaseReport) float64 { return p.Service.P99 }}, {"refused", func(p PhaseReport) float64 { return float64(p.Refused) }},
 		} {
 			t.Rows = append(t.Rows, []string{one.title(), f.name, two(f.of(one)), two(f.of(other)), change(f.of(one), f.of(other))})
 		}

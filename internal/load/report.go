@@ -173,13 +173,16 @@ func (p PhaseReport) marks() (marks []string) {
 		marks = append(marks, fmt.Sprintf("unsteady: the samples of %s lie %.0f %% apart", name, s*100))
 	}
 	if without := p.Offered - p.Answered; p.Mode != Closed && p.Mode != Paced && without > 0 {
-		marks = append(marks, fmt.Sprintf("%s: %d of %d requests were not answered and have no part in the latency", name, without, p.Offered))
+		marks = append(marks, fmt.Sprintf("%s: %s of %s requests were not answered and have no part in the latency", name, thousands(float64(without)), thousands(float64(p.Offered))))
 	}
 	if !p.Fresh && p.Handshakes > p.Connections {
-		marks = append(marks, fmt.Sprintf("%s: connections were not kept, there were %d handshakes", name, p.Handshakes))
+		marks = append(marks, fmt.Sprintf("%s: connections were not kept, there were %s handshakes", name, thousands(float64(p.Handshakes))))
 	}
 	return marks
 }
+
+// waits says whether a request can be due before it is sent, so that its latency and its service time differ.
+func (p PhaseReport) waits() bool { return p.Mode != Closed && p.Mode != Paced || p.Refused > 0 }
 
 // first is the first phase, or an empty one where there is none.
 func (r *Report) first() PhaseReport {
@@ -229,7 +232,7 @@ func (r Report) Failed() error {
 		errs = append(errs, fmt.Errorf("%d serials were given twice", r.Doubles))
 	}
 	if failed := r.faults(); len(failed) > 0 {
-		errs = append(errs, fmt.Errorf("requests failed: %s", strings.Join(listed(failed), ", ")))
+		errs = append(errs, fmt.Errorf("requests failed: %s", listed(failed)))
 	}
 	if r.Killed {
 		errs = append(errs, errors.New("the server was killed for want of memory"))
@@ -257,10 +260,16 @@ func (r Report) faults() map[string]int {
 	return faults
 }
 
-func listed(errors map[string]int) []string {
-	var all []string
+// A listing is of texts that people read with commas between them.
+type listing []string
+
+// String gives the list on one line.
+func (l listing) String() string { return cmp.Or(strings.Join(l, ", "), "none") }
+
+func listed(errors map[string]int) listing {
+	var all listing
 	for _, k := range drive.Kinds(errors) {
-		all = append(all, fmt.Sprintf("%d × %s", errors[k], k))
+		all = append(all, thousands(float64(errors[k]))+" × "+k)
 	}
 	return all
 }
@@ -273,7 +282,7 @@ func (r Report) Write(w io.Writer) {
 	}
 	r.writeFate(w)
 	if r.DiskBytes > 0 {
-		fmt.Fprintf(w, "disk      %d bytes a certificate\n", r.DiskBytes)
+		fmt.Fprintf(w, "disk      %s bytes a certificate\n", thousands(float64(r.DiskBytes)))
 	}
 	for _, f := range r.Figures {
 		fmt.Fprintf(w, "%-9s %s\n", f.Name, f.Value)
@@ -293,15 +302,15 @@ func (r Report) Write(w io.Writer) {
 
 // writeFate writes what became of the requests, and of the certificates where some were asked for.
 func (r Report) writeFate(w io.Writer) {
-	u := r.Lookup
+	u, n := r.Lookup, func(v int) string { return thousands(float64(v)) }
 	if r.Answered > 0 {
-		fmt.Fprintf(w, "\nanswers   %d, all parsed and compared, %d verified in full; wrong %d, serials twice %d\n", r.Answered, r.Verified, r.Wrong, r.Doubles)
+		fmt.Fprintf(w, "\nanswers   %s, all parsed and compared, %s verified in full; wrong %s, serials twice %s\n", n(r.Answered), n(r.Verified), n(r.Wrong), n(r.Doubles))
 	} else {
-		fmt.Fprintf(w, "\nanswers   all judged; wrong %d\n", r.Wrong)
+		fmt.Fprintf(w, "\nanswers   all judged; wrong %s\n", n(r.Wrong))
 	}
-	fmt.Fprintf(w, "refused   %d asked to come again; errors: %s\n", r.Refused, cmp.Or(strings.Join(listed(r.Errors), ", "), "none"))
+	fmt.Fprintf(w, "refused   %s asked to come again; errors: %s\n", n(r.Refused), listed(r.Errors))
 	if r.Answered > 0 {
-		fmt.Fprintf(w, "afterward %d looked up: lost %d, changed %d, not known %d; %d asked in OCSP: wrong %d\n", u.LookedUp, u.Lost, u.Differ, u.Unknown, u.OCSPAsked, u.OCSPWrong)
+		fmt.Fprintf(w, "afterward %s looked up: lost %s, changed %s, not known %s; %s asked in OCSP: wrong %s\n", n(u.LookedUp), n(u.Lost), n(u.Differ), n(u.Unknown), n(u.OCSPAsked), n(u.OCSPWrong))
 	}
 }
 
@@ -313,18 +322,18 @@ func (r Report) title() string {
 }
 
 func (p PhaseReport) write(w io.Writer) {
-	fmt.Fprintf(w, "\n%s: %s for %s\n", p.title(), p.Phase, p.For)
+	fmt.Fprintf(w, "\n%s: %s for %s\n", p.title(), p.Phase, span(p.For))
 	fmt.Fprintf(w, "rate      %s a second (%s)\n", thousands(p.Rate.PerSecond), joined(p.Rate.Samples))
 	fmt.Fprintf(w, "latency   %s\n", p.Latency)
-	if p.Mode != Closed && p.Mode != Paced || p.Refused > 0 { // else they are the same
+	if p.waits() {
 		fmt.Fprintf(w, "service   %s\n", p.Service)
-		fmt.Fprintf(w, "offered   %d, answered %d\n", p.Offered, p.Answered)
+		fmt.Fprintf(w, "offered   %s, answered %s\n", thousands(float64(p.Offered)), thousands(float64(p.Answered)))
 	}
 	if p.Refusal != nil {
-		fmt.Fprintf(w, "refusals  %d: %s\n", p.Refused, p.Refusal)
+		fmt.Fprintf(w, "refusals  %s: %s\n", thousands(float64(p.Refused)), p.Refusal)
 	}
 	if p.Handshake != nil {
-		fmt.Fprintf(w, "handshake %d, %d resumed: %s\n", p.Handshakes, p.Resumed, p.Handshake)
+		fmt.Fprintf(w, "handshake %s, %s resumed: %s\n", thousands(float64(p.Handshakes)), thousands(float64(p.Resumed)), p.Handshake)
 	}
 	if p.LastSec > 0 {
 		fmt.Fprintf(w, "drained   the last was served after %.1f s\n", p.LastSec)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,7 @@ func sampleReport() Report {
 	phase := PhaseReport{
 		Phase: Phase{Mode: Closed, Connections: 64, For: 20 * time.Second, Warmup: 3 * time.Second}, Offered: 90003, Answered: 90000,
 		Rate: rateOf([]float64{4400, 4500, 4600, 4550, 4450}), Latency: Latency{Mean: 14, P50: 13, P90: 19, P95: 21, P99: 27, P999: 40, Max: 55.5},
+		Service: Latency{Mean: 13, P50: 12, P90: 18, P95: 20, P99: 25, P999: 38, Max: 50},
 		Refused: 3, Errors: map[string]int{"no answer: timeout": 1}, Refusal: &Latency{Mean: 1, P50: 1, P90: 1, P95: 1, P99: 2, P999: 2, Max: 2},
 		Curve:  []Quantile{{Share: 0, Millis: 2, Count: 1}, {Share: 0.5, Millis: 13, Count: 45000}, {Share: 0.99, Millis: 27, Count: 89100}, {Share: 1, Millis: 55.5, Count: 90000}},
 		Server: &observe.Usage{CPUSeconds: 20, Cores: 1, PerRequest: 222, RSS: 100 << 20, PeakRSS: 120 << 20}, Client: observe.Usage{CPUSeconds: 15, Cores: 0.75, PerRequest: 167},
@@ -197,5 +199,48 @@ func TestWhatWasNotSeenIsMarked(t *testing.T) {
 	want := []string{"not seen: the server's metrics could not be read in 3 s", "not seen: the database's sessions could not be read in 1,200 s"}
 	if diff := cmp.Diff(want, r.Marks); diff != "" {
 		t.Errorf("the marks (-want +got):\n%s", diff)
+	}
+}
+
+// TestServiceTellsWhoMadeThemWait: a queue of the clients shows as latency without service time.
+func TestServiceTellsWhoMadeThemWait(t *testing.T) {
+	closed := PhaseReport{Phase: Phase{Name: "capacity", Mode: Closed, Connections: 64}, Offered: 9, Answered: 9, Rate: Rate{PerSecond: 4000}, Latency: Latency{P50: 5, P99: 6}, Service: Latency{P50: 5, P99: 6}}
+	open := PhaseReport{Phase: Phase{Name: "flood", Mode: Open, Connections: 8192, Rate: 5000}, Offered: 9, Answered: 9, Rate: Rate{PerSecond: 4000}, Latency: Latency{P50: 50, P99: 60}, Service: Latency{P50: 7, P99: 8}}
+	without, with := Report{Phases: []PhaseReport{closed}}.phaseTable(), Report{Phases: []PhaseReport{closed, open}}.phaseTable()
+	if slices.Contains(without.Head, "service p50") || len(without.Head) != len(without.Rows[0]) {
+		t.Errorf("a closed loop has the columns %v", without.Head)
+	}
+	want := [][]string{
+		{"capacity", "64", "9", "9", "4,000", "5.00", "0.00", "6.00", "0.00", "0.00", "–", "–", "0", "0", "–"},
+		{"flood", "8,192", "9", "9", "4,000", "50.00", "0.00", "60.00", "0.00", "0.00", "7.00", "8.00", "0", "0", "–"},
+	}
+	if diff := cmp.Diff(want, with.Rows); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestPhasesSayHowClientsCome: over how many connections, too, and in times that people can read.
+func TestPhasesSayHowClientsCome(t *testing.T) {
+	for want, p := range map[string]Phase{
+		"closed loop, 2,500 connections, 6.67ms added to each sync":                                        {Mode: Closed, Connections: 2500, Slow: 6_666_666},
+		"open loop, 833 a second over 256 connections, the database standing still for 2.67s":              {Mode: Open, Connections: 256, Rate: 833, Stall: 2_666_666_666},
+		"5,000 agents, each once in 10m, over 256 connections":                                             {Mode: Steady, Connections: 256, Agents: 5000, Interval: 10 * time.Minute},
+		"500,000 agents at once, over 1,000 connections":                                                   {Mode: Once, Connections: 1000, Agents: 500_000},
+		"2,500 clients that pause 1h on average after each answer, 100 tokens and people changed a second": {Mode: Paced, Connections: 2500, Interval: time.Hour, Changes: 100},
+	} {
+		if got := p.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestNoErrorsReadAsNone: where there is no error, a criterion says so in words.
+func TestNoErrorsReadAsNone(t *testing.T) {
+	got := noError(PhaseReport{Offered: 1, Answered: 1}).Measured
+	if !strings.HasSuffix(got, "errors: none") {
+		t.Errorf("measured %q", got)
+	}
+	if got = noError(PhaseReport{Offered: 3000, Errors: map[string]int{"a": 2000, "b": 1}}).Measured; !strings.HasSuffix(got, "errors: 2,000 × a, 1 × b") {
+		t.Errorf("measured %q", got)
 	}
 }

@@ -167,7 +167,7 @@ func (c SuiteConfig) run(ctx context.Context, folder string, p *Preset, store, n
 	case ctx.Err() != nil:
 		run.State = Skipped
 	case within.Err() != nil:
-		run.State, run.Why = TimedOut, fmt.Sprintf("not done within %s", c.Timeout)
+		run.State, run.Why = TimedOut, fmt.Sprintf("not done within %s", span(c.Timeout))
 	}
 	run.reported(report)
 	if len(report.Phases) == 0 {
