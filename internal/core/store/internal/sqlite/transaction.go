@@ -123,7 +123,7 @@ func (w *writer) undo() {
 func (w *writer) commit(ran []*job) (again []*job) {
 	start := time.Now()
 	if _, err := w.session.Exec("COMMIT", nil); err != nil {
-		w.fatal(err)
+		w.e.failed(err)
 		if !w.gone {
 			w.rollback()
 		}
@@ -154,9 +154,9 @@ func (w *writer) rollback() {
 	}
 }
 
-// fatal ends the process where err says that a sync failed.
-func (w *writer) fatal(err error) {
+// failed ends the process where err says that a sync failed.
+func (e *Engine) failed(err error) {
 	if doubtful(err) {
-		w.e.Fatal(err)
+		e.Fatal(err)
 	}
 }
