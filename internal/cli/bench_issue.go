@@ -62,7 +62,7 @@ func (t *terminal) benchIssue() *cobra.Command {
 	flags.BoolVar(&b.phase.Fresh, "new-connections", false, "a connection of its own for each request")
 	flags.BoolVar(&b.phase.Resume, "resume", false, "new connections resume their TLS sessions")
 	flags.BoolVar(&b.phase.Obey, "obey", false, "who is refused in mode open or steady comes again after Retry-After")
-	flags.DurationVar(&b.phase.Slow, "slow-disk", 0, "time added to each sync of the own server")
+	flags.DurationVar(&b.phase.Slow, "slow-disk", 0, "time added to each sync of the own server, on SQLite")
 	flags.DurationVar(&b.phase.Stall, "stall", 0, "time for which the own server's database stands still, from a third of the duration on")
 	flags.Float64Var(&b.phase.Changes, "changes", 0, "tokens and people changed a second meanwhile")
 	flags.BoolVar(&b.phase.Reader, "reader", false, "read backups meanwhile")

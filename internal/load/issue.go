@@ -105,6 +105,15 @@ func (c IssueConfig) checkStore() error {
 	if _, err := hinder.Target(c.StoreURL); err != nil {
 		return fmt.Errorf("where to make a database: %w", err)
 	}
+	return c.suits()
+}
+
+// suits refuses a slow disk where the server's own syncs store nothing: a database server syncs elsewhere.
+func (c IssueConfig) suits() error {
+	slow := slices.ContainsFunc(c.Phases, func(p Phase) bool { return p.Slow > 0 })
+	if database := databaseOf(c.StoreURL); slow && database != "sqlite" {
+		return fmt.Errorf("a slow disk means nothing on %s: the database server syncs, and the bench slows the own server's syncs alone; leave the database out for SQLite, or let it stand still (--stall, --preset stall)", database)
+	}
 	return nil
 }
 

@@ -252,6 +252,18 @@ func TestDatabasesOfASuiteAreToldApart(t *testing.T) {
 	}
 }
 
+// TestASuiteLeavesOutWhatSuitsNoDatabase: a suite on a database server runs the rest, and starts no server for it.
+func TestASuiteLeavesOutWhatSuitsNoDatabase(t *testing.T) {
+	c := SuiteConfig{Only: []string{"slow-disk"}, Stores: []string{"postgres://127.0.0.1:1/postgres"}, Out: t.TempDir()}
+	r, err := Suite(t.Context(), c)
+	if err != nil || len(r.Runs) != 1 || r.Runs[0].State != Unsuited || !strings.Contains(r.Runs[0].Why, "leave the database out") || r.Failed() != nil {
+		t.Errorf("%+v, %v", r.Runs, err)
+	}
+	if err := (IssueConfig{StoreURL: "sqlite:", Phases: []Phase{{Slow: time.Second}}}).Check(); err != nil {
+		t.Errorf("a slow disk on SQLite: %v", err)
+	}
+}
+
 // TestTooMuchIsNoFault: what found no free connection shows in the phase, and fails the run no more than a refusal does.
 func TestTooMuchIsNoFault(t *testing.T) {
 	r := Report{Errors: map[string]int{drive.Unserved: 7}, Phases: []PhaseReport{{Phase: Phase{Mode: Open, For: time.Minute}, Offered: 17, Answered: 10}}}

@@ -40,7 +40,9 @@ func (c SuiteConfig) Check() error {
 	presets, err := c.presets()
 	for _, store := range append([]string{""}, c.Stores...) {
 		for _, p := range presets {
-			err = cmp.Or(err, p.Apply(IssueConfig{StoreURL: store}, c.With).Check())
+			if one := p.Apply(IssueConfig{StoreURL: store}, c.With); one.suits() == nil {
+				err = cmp.Or(err, one.Check())
+			}
 		}
 	}
 	return err
@@ -52,6 +54,7 @@ const (
 	TimedOut = "timed out"
 	Broken   = "failed" // it could not be run, or something was lost or wrong
 	Skipped  = "interrupted"
+	Unsuited = "does not apply" // to this database
 )
 
 // A SuiteRun is one preset on one database.
@@ -155,10 +158,15 @@ func (c SuiteConfig) run(ctx context.Context, folder string, p *Preset, store, n
 		run.State = Skipped
 		return run, nil
 	}
+	config := p.Apply(IssueConfig{Program: c.Program, StoreURL: store, Settings: c.Settings, Dir: c.Dir, Log: c.Log, Progress: c.Progress}, c.With)
+	if err := config.suits(); err != nil {
+		run.State, run.Why = Unsuited, err.Error()
+		return run, nil
+	}
 	within, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	began := time.Now()
-	report, err := Issue(within, p.Apply(IssueConfig{Program: c.Program, StoreURL: store, Settings: c.Settings, Dir: c.Dir, Log: c.Log, Progress: c.Progress}, c.With))
+	report, err := Issue(within, config)
 	run.TookSec = time.Since(began).Seconds()
 	if err = cmp.Or(err, report.Failed()); err != nil {
 		run.State, run.Why = Broken, err.Error()
