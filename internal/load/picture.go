@@ -35,9 +35,9 @@ func (r Report) Page() page.Page {
 // Compare lays two reports side by side: the second one is drawn dashed.
 func Compare(a, b Report) page.Page {
 	p := page.Page{
-		Title: "A: " + a.title() + " and B: " + b.title(), Tables: []page.Table{compared(a, b)}, Charts: paired(a.charts(true), b.charts(true)),
+		Title: "A: " + a.identity() + " and B: " + b.identity(), Tables: []page.Table{compared(a, b)}, Charts: paired(a, b),
 		Facts: append(prefixed("A: ", a.facts()), prefixed("B: ", b.facts())...),
-		Lead:  []string{fmt.Sprintf("A is of %s, B of %s. In the charts A is solid and B is dashed.", a.At.Format("2006-01-02 15:04"), b.At.Format("2006-01-02 15:04"))},
+		Lead:  []string{"In the charts A is solid and B is dashed."},
 	}
 	for name, of := range map[string]Report{"A": a, "B": b} {
 		for _, note := range notes(of.Marks, of.Interrupted) {
@@ -46,6 +46,11 @@ func Compare(a, b Report) page.Page {
 	}
 	slices.Sort(p.Notes)
 	return p
+}
+
+// identity tells a run apart from another one of the same kind.
+func (r Report) identity() string {
+	return fmt.Sprintf("%s (%s, %s, %s)", r.title(), cmp.Or(r.Database, "the server's database"), cmp.Or(r.Machine.Revision, "revision unknown"), r.At.Format("2006-01-02 15:04"))
 }
 
 func notes(marks []string, interrupted bool) []string {
@@ -166,13 +171,7 @@ func (p PhaseReport) row(service bool) []string {
 		cores = two(p.Server.Cores)
 	}
 	n := func(v int) string { return thousands(float64(v)) }
-	ms := func(v float64) string {
-		if p.Answered == 0 {
-			return none
-		}
-		return two(v)
-	}
-	l := p.Latency
+	l, ms := p.Latency, p.cell
 	row := []string{p.title(), n(p.Connections), n(p.Offered), n(p.Answered), p.rate(), ms(l.P50), ms(l.P95), ms(l.P99), ms(l.P999), ms(l.Max)}
 	switch {
 	case service && p.waits():
@@ -230,57 +229,80 @@ func seen(v float64) float64 {
 	return v
 }
 
+const overTime = "time, s"
+
 // charts draws the run over time, and its latencies as curves. Of a comparison the charts that cannot be laid over one
 // another are left out.
 func (r Report) charts(compared bool) []page.Chart {
-	const time = "time, s"
-	all := []page.Chart{
-		{Title: "Rate", X: time, Y: "requests a second", Series: []page.Series{
-			r.line("answered", func(s Second) float64 { return float64(s.Answered) }), r.line("offered", func(s Second) float64 { return float64(s.Offered) }),
-		}},
-		{Title: "Latency over time", X: time, Y: "ms", LogY: true, Note: "From the moment at which a request was to start, by the second in which its answer came.", Series: []page.Series{
-			r.line("p50", func(s Second) float64 { return seen(s.P50) }), r.line("p90", func(s Second) float64 { return seen(s.P90) }),
-			r.line("p99", func(s Second) float64 { return seen(s.P99) }), r.line("longest", func(s Second) float64 { return seen(s.Max) }),
-		}},
-		r.curves(),
-		{Title: "Processor", X: time, Y: "cores", Series: []page.Series{
-			r.line("server", func(s Second) float64 { return seen(s.Server) }), r.line("clients", func(s Second) float64 { return seen(s.Client) }), r.line("whole machine", func(s Second) float64 { return seen(s.Busy) }),
-		}},
-		{Title: "Memory of the server", X: time, Y: "MB", Series: []page.Series{r.line("resident", func(s Second) float64 { return seen(float64(s.Resident) / (1 << 20)) })}},
-	}
-	if r.Refused > 0 || len(r.Errors) > 0 {
-		all = append(all, page.Chart{Title: "Refusals and errors", X: time, Y: "a second", Series: []page.Series{
-			r.line("refused", func(s Second) float64 { return float64(s.Refused) }), r.line("failed", func(s Second) float64 { return float64(s.Failed) }),
-		}})
-	}
-	if r.highest(func(s Second) float64 { return s.Batch }) > 0 {
-		all = append(all, page.Chart{Title: "Size of a commit", X: time, Y: "writes", Series: []page.Series{r.line("writes a commit", func(s Second) float64 { return seen(s.Batch) })}})
-	}
-	if r.highest(func(s Second) float64 { return s.Sync }) > 0 {
-		all = append(all, page.Chart{Title: "Time of a commit", X: time, Y: "ms", LogY: true, Series: []page.Series{r.line("commit, its sync included", func(s Second) float64 { return seen(s.Sync) })}})
-	}
-	if r.highest(func(s Second) float64 { return float64(s.Disk) }) > 0 {
-		all = append(all, page.Chart{Title: "Disk", X: time, Y: "MB", Series: []page.Series{
-			r.line("data directory", func(s Second) float64 { return seen(float64(s.Disk) / (1 << 20)) }), r.line("write-ahead log", func(s Second) float64 { return seen(float64(s.Log) / (1 << 20)) }),
-		}})
-	}
+	all := append(r.loadCharts(), r.serverCharts()...)
 	if waits := r.waits(); !compared && len(waits.Series) > 0 {
 		all = append(all, waits)
 	}
-	if len(r.Phases) > 1 {
-		for i := range all {
-			if all[i].X == time {
-				all[i].Marks = r.marksOfPhases()
-			}
+	for i := range all {
+		if all[i].X == overTime {
+			all[i].Marks, all[i].Shaded, all[i].Shade = r.marksOfPhases(), r.warmups(), "warm-up, not counted"
 		}
 	}
 	return all
 }
 
+// loadCharts draw what the clients saw, and what it took.
+func (r Report) loadCharts() []page.Chart {
+	return []page.Chart{
+		{Title: "Rate", X: overTime, Y: "requests a second", Series: []page.Series{
+			r.line("answered", func(s Second) float64 { return float64(s.Answered) }), r.line("offered", func(s Second) float64 { return float64(s.Offered) }),
+		}},
+		{Title: "Latency over time", X: overTime, Y: "ms", LogY: true, Note: "From the moment at which a request was to start, by the second in which its answer came.", Series: []page.Series{
+			r.line("p50", func(s Second) float64 { return seen(s.P50) }), r.line("p90", func(s Second) float64 { return seen(s.P90) }),
+			r.line("p99", func(s Second) float64 { return seen(s.P99) }), r.line("longest", func(s Second) float64 { return seen(s.Max) }),
+		}},
+		r.curves(),
+		{Title: "Processor", X: overTime, Y: "cores", Series: []page.Series{
+			r.line("server", func(s Second) float64 { return seen(s.Server) }), r.line("clients", func(s Second) float64 { return seen(s.Client) }), r.line("whole machine", func(s Second) float64 { return seen(s.Busy) }),
+		}},
+		{Title: "Memory of the server", X: overTime, Y: "MB", Series: []page.Series{r.line("resident", func(s Second) float64 { return seen(float64(s.Resident) / (1 << 20)) })}},
+	}
+}
+
+// serverCharts draw what only some runs show. The files of a database server are not seen, and those beside it that are
+// tell nothing of its disk.
+func (r Report) serverCharts() (all []page.Chart) {
+	if r.Refused > 0 || len(r.Errors) > 0 {
+		all = append(all, page.Chart{Title: "Refusals and errors", X: overTime, Y: "a second", Series: []page.Series{
+			r.line("refused", func(s Second) float64 { return float64(s.Refused) }), r.line("failed", func(s Second) float64 { return float64(s.Failed) }),
+		}})
+	}
+	if r.highest(func(s Second) float64 { return s.Batch }) > 0 {
+		all = append(all, page.Chart{Title: "Size of a commit", X: overTime, Y: "writes", Series: []page.Series{r.line("writes a commit", func(s Second) float64 { return seen(s.Batch) })}})
+	}
+	if r.highest(func(s Second) float64 { return s.Sync }) > 0 {
+		all = append(all, page.Chart{Title: "Time of a commit", X: overTime, Y: "ms", LogY: true, Series: []page.Series{r.line("commit, its sync included", func(s Second) float64 { return seen(s.Sync) })}})
+	}
+	if r.Database == "sqlite" && r.highest(func(s Second) float64 { return float64(s.Disk) }) > 0 {
+		all = append(all, page.Chart{Title: "Disk", X: overTime, Y: "MB", Series: []page.Series{
+			r.line("data directory", func(s Second) float64 { return seen(float64(s.Disk) / (1 << 20)) }), r.line("write-ahead log", func(s Second) float64 { return seen(float64(s.Log) / (1 << 20)) }),
+		}})
+	}
+	return all
+}
+
+// marksOfPhases are where the counted time of each phase begins, where there are several.
 func (r Report) marksOfPhases() []page.Mark {
 	var all []page.Mark
 	for _, p := range r.Phases {
-		all = append(all, page.Mark{At: p.From, Label: p.title()})
+		if len(r.Phases) > 1 {
+			all = append(all, page.Mark{At: p.From, Label: p.title()})
+		}
+	}
+	return all
+}
+
+func (r Report) warmups() []page.Span {
+	var all []page.Span
+	for _, p := range r.Phases {
+		if p.Warmup > 0 {
+			all = append(all, page.Span{From: p.From - p.Warmup.Seconds(), To: p.From})
+		}
 	}
 	return all
 }
@@ -304,35 +326,72 @@ func (r Report) curves() page.Chart {
 const waitsShown = 6
 
 func (r Report) waits() page.Chart {
-	c := page.Chart{Title: "What the database's sessions were doing", X: "time, s", Y: "sessions", Kind: page.Stack}
+	c := page.Chart{Title: "What the database's sessions were doing", X: overTime, Y: "sessions", Kind: page.Stack}
 	table := r.waitTable()
 	for _, row := range table.Rows[:min(waitsShown, len(table.Rows))] {
-		c.Series = append(c.Series, r.line(row[0], func(s Second) float64 { return float64(s.Waits[row[0]]) }))
+		c.Series = append(c.Series, r.line(row[0], func(s Second) float64 {
+			if s.Waits == nil {
+				return math.NaN() // nobody told
+			}
+			return float64(s.Waits[row[0]])
+		}))
 	}
 	return c
 }
 
-// paired lays the charts of the same title over one another.
-func paired(a, b []page.Chart) []page.Chart {
+// paired lays the charts of the same title over one another. One that the other run lacks stands alone and says so.
+func paired(a, b Report) []page.Chart {
+	ours, theirs := a.charts(true), b.charts(true)
 	var all []page.Chart
-	for _, chart := range a {
-		i := slices.IndexFunc(b, func(other page.Chart) bool { return other.Title == chart.Title })
-		if i < 0 {
-			continue
-		}
-		both := chart
-		both.Series, both.Marks = nil, nil
-		for _, s := range chart.Series {
-			s.Name = "A: " + s.Name
-			both.Series = append(both.Series, s)
-		}
-		for _, s := range b[i].Series {
-			s.Name, s.Second = "B: "+s.Name, true
-			both.Series = append(both.Series, s)
+	for _, chart := range ours {
+		both := lettered("A: ", chart, false)
+		if i := slices.IndexFunc(theirs, func(other page.Chart) bool { return other.Title == chart.Title }); i >= 0 {
+			second := lettered("B: ", theirs[i], true)
+			both.Series = append(both.Series, second.Series...)
+			both.Marks, both.Shaded = phasesOf(chart, theirs[i])
+			theirs = slices.Delete(theirs, i, i+1)
+		} else {
+			both.Note = strings.TrimSpace(both.Note + " Nothing of it was seen in B.")
 		}
 		all = append(all, both)
 	}
+	for _, chart := range theirs {
+		alone := lettered("B: ", chart, true)
+		alone.Note = strings.TrimSpace(alone.Note + " Nothing of it was seen in A.")
+		all = append(all, alone)
+	}
 	return all
+}
+
+// lettered says of each series which report it is of.
+func lettered(letter string, c page.Chart, second bool) page.Chart {
+	series := slices.Clone(c.Series)
+	for i := range series {
+		series[i].Name, series[i].Second = letter+series[i].Name, second
+	}
+	c.Series = series
+	return c
+}
+
+// phasesOf marks the phases of two reports once where they are the same at about the same times, and else those of each
+// one. What is shaded then holds for both of them, or for nobody.
+func phasesOf(a, b page.Chart) ([]page.Mark, []page.Span) {
+	const near = 2.0 // seconds
+	same := slices.EqualFunc(a.Marks, b.Marks, func(one, other page.Mark) bool { return one.Label == other.Label && math.Abs(one.At-other.At) <= near }) &&
+		slices.EqualFunc(a.Shaded, b.Shaded, func(one, other page.Span) bool {
+			return math.Abs(one.From-other.From) <= near && math.Abs(one.To-other.To) <= near
+		})
+	if same {
+		return a.Marks, a.Shaded
+	}
+	var all []page.Mark
+	for _, m := range a.Marks {
+		all = append(all, page.Mark{At: m.At, Label: "A: " + m.Label})
+	}
+	for _, m := range b.Marks {
+		all = append(all, page.Mark{At: m.At, Label: "B: " + m.Label})
+	}
+	return all, nil
 }
 
 func prefixed(prefix string, groups []page.Group) []page.Group {
@@ -345,20 +404,41 @@ func prefixed(prefix string, groups []page.Group) []page.Group {
 // compared sets the phases of two reports side by side, by their order.
 func compared(a, b Report) page.Table {
 	t := page.Table{Title: "Phases", Head: []string{"phase", "figure", "A", "B", "B against A"}}
+	if len(a.Phases) != len(b.Phases) {
+		t.Note = fmt.Sprintf("A has %d phases and B %d; those that only one of them has are not compared.", len(a.Phases), len(b.Phases))
+	}
 	for i := range min(len(a.Phases), len(b.Phases)) {
 		one, other := a.Phases[i], b.Phases[i]
+		name := one.title()
+		if other.title() != name {
+			name += ", in B " + other.title()
+		}
+		t.Rows = append(t.Rows, []string{name, "answers a second", one.rate(), other.rate(), change(one.Rate.PerSecond, other.Rate.PerSecond)})
 		for _, f := range []struct {
 			name string
 			of   func(PhaseReport) float64
 		}{
-			{"answers a second", func(p PhaseReport) float64 { return p.Rate.PerSecond }}, {"p50, ms", func(p PhaseReport) float64 { return p.Latency.P50 }},
+			{"p50, ms", func(p PhaseReport) float64 { return p.Latency.P50 }},
 			{"p95, ms", func(p PhaseReport) float64 { return p.Latency.P95 }}, {"p99, ms", func(p PhaseReport) float64 { return p.Latency.P99 }},
-			{"longest, ms", func(p PhaseReport) float64 { return p.Latency.Max }}, {"service p99, ms", func(p PhaseReport) float64 { return p.Service.P99 }}, {"refused", func(p PhaseReport) float64 { return float64(p.Refused) }},
+			{"longest, ms", func(p PhaseReport) float64 { return p.Latency.Max }}, {"service p99, ms", func(p PhaseReport) float64 { return p.Service.P99 }},
 		} {
-			t.Rows = append(t.Rows, []string{one.title(), f.name, two(f.of(one)), two(f.of(other)), change(f.of(one), f.of(other))})
+			row := []string{name, f.name, one.cell(f.of(one)), other.cell(f.of(other)), ""}
+			if one.Answered > 0 && other.Answered > 0 {
+				row[4] = change(f.of(one), f.of(other))
+			}
+			t.Rows = append(t.Rows, row)
 		}
+		t.Rows = append(t.Rows, []string{name, "refused", thousands(float64(one.Refused)), thousands(float64(other.Refused)), change(float64(one.Refused), float64(other.Refused))})
 	}
 	return t
+}
+
+// cell writes a figure of a phase, or a dash where nothing was answered.
+func (p PhaseReport) cell(v float64) string {
+	if p.Answered == 0 {
+		return none
+	}
+	return two(v)
 }
 
 func change(a, b float64) string {

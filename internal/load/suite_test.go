@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"chancery/api"
+	"chancery/internal/load/page"
 )
 
 // woken is a report of a preset that is about its second phase.
@@ -93,5 +94,54 @@ func TestSuitesTellWhatARowIs(t *testing.T) {
 		if !strings.Contains(text.String(), part) {
 			t.Errorf("the terminal's table says nothing of %q:\n%s", part, text.String())
 		}
+	}
+}
+
+// TestComparisonsDrawWhatWasSeen: a run on a database server shows no disk, and a comparison with it no disk of zero size.
+func TestComparisonsDrawWhatWasSeen(t *testing.T) {
+	a, b := sampleReport(), sampleReport()
+	b.Database, b.At = "postgres", b.At.Add(time.Hour)
+	for _, chart := range b.charts(true) {
+		if chart.Title == "Disk" {
+			t.Error("the files beside a database server pass for its disk")
+		}
+	}
+	i := slices.IndexFunc(paired(a, b), func(c page.Chart) bool { return c.Title == "Disk" })
+	if i < 0 {
+		t.Fatal("the disk of A is not drawn")
+	}
+	if disk := paired(a, b)[i]; len(disk.Series) != 2 || disk.Note != "Nothing of it was seen in B." {
+		t.Errorf("the disk is drawn as %+v", disk)
+	}
+	if i = slices.IndexFunc(paired(b, a), func(c page.Chart) bool { return c.Title == "Disk" }); i < 0 || paired(b, a)[i].Note != "Nothing of it was seen in A." {
+		t.Error("the disk of B alone is not drawn as such")
+	}
+	want := "A: t0: agent (sqlite, 0123456789ab, 2026-01-02 03:04) and B: t0: agent (postgres, 0123456789ab, 2026-01-02 04:04)"
+	if got := Compare(a, b).Title; got != want {
+		t.Errorf("the title is %q, want %q", got, want)
+	}
+	b.Phases[0].Answered = 0
+	if row := compared(a, b).Rows[1]; row[3] != none || row[4] != "" {
+		t.Errorf("a phase without answers is compared as %v", row)
+	}
+}
+
+// TestChartsTellWarmupsAndPhases: what is not counted is shaded, and every phase of several is marked.
+func TestChartsTellWarmupsAndPhases(t *testing.T) {
+	a := Report{Phases: []PhaseReport{
+		{Phase: Phase{Name: "capacity", Warmup: 3 * time.Second, For: 15 * time.Second}, From: 3}, {Phase: Phase{Name: "stall", For: 30 * time.Second}, From: 18.5},
+	}}
+	b := Report{Phases: []PhaseReport{a.Phases[0], {Phase: Phase{Name: "stall"}, From: 19}}}
+	plain, shaded := []page.Mark{{At: 3, Label: "capacity"}, {At: 18.5, Label: "stall"}}, []page.Span{{From: 0, To: 3}}
+	if got := a.charts(false)[0]; !slices.Equal(got.Marks, plain) || !slices.Equal(got.Shaded, shaded) || got.Shade == "" {
+		t.Errorf("the rate has the marks %v and shades %v", got.Marks, got.Shaded)
+	}
+	if got := paired(a, b)[0]; !slices.Equal(got.Marks, plain) || !slices.Equal(got.Shaded, shaded) {
+		t.Errorf("of two alike, the rate has the marks %v and shades %v", got.Marks, got.Shaded)
+	}
+	b.Phases[1].Name = "other"
+	want := []page.Mark{{At: 3, Label: "A: capacity"}, {At: 18.5, Label: "A: stall"}, {At: 3, Label: "B: capacity"}, {At: 19, Label: "B: other"}}
+	if got := paired(a, b)[0]; !slices.Equal(got.Marks, want) || len(got.Shaded) > 0 {
+		t.Errorf("of two that differ, the rate has the marks %v and shades %v", got.Marks, got.Shaded)
 	}
 }

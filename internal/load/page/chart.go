@@ -27,7 +27,8 @@ type picture struct {
 	Axes        string // for the crosshair: the scales as JSON
 	Legend      []entry
 	Empty       bool
-	Undrawn     int // series beyond the bound
+	Undrawn     int    // series beyond the bound
+	Shade       string // what the shaded stretches are, where there are some
 }
 
 // entry is a series in the legend and in the numbers below the picture.
@@ -49,6 +50,7 @@ type plot struct {
 	left, right, top, bottom float64
 	slot                     float64 // the room of one place on the X axis of bars
 	marks                    []placedMark
+	shaded                   []Span // in pixels
 }
 
 type placedMark struct {
@@ -71,6 +73,9 @@ func (c Chart) draw(id int) picture {
 		return view
 	}
 	p.layOut(xs, ys)
+	if p.shaded = p.stretches(); len(p.shaded) > 0 {
+		view.Shade = c.Shade
+	}
 	p.open(raw)
 	p.drawFrame()
 	switch c.Kind {
@@ -132,10 +137,16 @@ func (p *plot) describe(raw []curve) string {
 	for _, m := range p.marks {
 		fmt.Fprintf(&b, " Mark: %s.", m.label)
 	}
+	if len(p.shaded) > 0 {
+		fmt.Fprintf(&b, " Shaded: %s.", p.Shade)
+	}
 	return b.String()
 }
 
 func (p *plot) drawFrame() {
+	for _, s := range p.shaded {
+		p.printf(`<path class="shade" d="M%s %sH%sV%sH%sz"/>`, px(s.From), px(p.top), px(s.To), px(p.bottom), px(s.From))
+	}
 	p.text(0, 13, "start", p.Y)
 	for _, t := range p.yTicks {
 		y := p.y.at(t.at)

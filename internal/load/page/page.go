@@ -107,7 +107,12 @@ type Chart struct {
 	Series     []Series // the first sixteen are drawn
 	Marks      []Mark   // vertical lines with a label: where a phase begins
 	Names      []string // Bars only: the names of the bars at X = 0, 1, 2 and so on
+	Shaded     []Span   // stretches of the X axis that count differently; Bars have none
+	Shade      string   // what the shaded stretches are
 }
+
+// Span is a stretch of the X axis.
+type Span struct{ From, To float64 }
 
 // Series is one curve. X and Y are parallel; what one has more than the other is ignored.
 type Series struct {

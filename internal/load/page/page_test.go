@@ -32,7 +32,7 @@ func smallPage() Page {
 		Figures:  []Fact{{"per second", "16.9"}},
 		Facts:    []Group{{"Machine", []Fact{{"cores", "2"}}}},
 		Charts: []Chart{
-			{Title: "Rate", Note: "Each second.", X: "time, s", Y: "per second", Marks: []Mark{{3, "measured"}},
+			{Title: "Rate", Note: "Each second.", X: "time, s", Y: "per second", Marks: []Mark{{3, "measured"}}, Shaded: []Span{{0, 3}, {9, 12}, {nan, 4}}, Shade: "warm-up",
 				Series: []Series{{Name: "now", X: seconds, Y: []float64{10, 17, nan, 16, 18, 17}}, {Name: "before", X: seconds, Y: []float64{9, 9, 9, 8, 9, 9}, Second: true}}},
 			{Title: "Percentiles", X: "percentile", Y: "ms", LogX: true, LogY: true, Series: []Series{{Name: "all", X: []float64{1, 10, 100}, Y: []float64{3, 9, 70}}}},
 			{Title: "Processor", X: "time, s", Y: "cores", Kind: Stack, Series: []Series{{Name: "sign", X: seconds, Y: []float64{1, 1, 1, 1, 1, 1}}, {Name: "TLS", X: seconds[1:4], Y: []float64{.5, .5, .4}}}},
@@ -138,6 +138,7 @@ func TestOddCharts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for setting := range 24 {
 				c := Chart{Title: name, X: []string{"time, s", "percentile"}[setting/12], Kind: Kind(setting % 3), LogX: setting/3%2 == 1, LogY: setting/6%2 == 1, Series: series}
+				c.Shaded, c.Shade = []Span{{nan, 1}, {-inf, inf}, {2, 1}, {-1, 2}, {1e9, 2e9}}, "shade"
 				c.Marks = []Mark{{nan, "nan"}, {inf, "inf"}, {-1, "minus"}, {2, strings.Repeat("long ", 30)}, {2, "two"}, {2, "2"}, {2, "2"}, {2, "2"}}
 				checkPictures(t, render(t, Page{Charts: []Chart{c}}))
 			}

@@ -103,6 +103,24 @@ func (p *plot) drawMarks() {
 	}
 }
 
+// stretches are the shaded parts of the X axis, as far as they lie in the picture.
+func (p *plot) stretches() []Span {
+	if p.Kind == Bars {
+		return nil
+	}
+	var all []Span
+	for _, s := range p.Shaded {
+		if !(scale{log: p.LogX}).shows(s.From) || !(scale{log: p.LogX}).shows(s.To) {
+			continue
+		}
+		placed := Span{max(p.left, p.x.at(s.From)), min(p.right, p.x.at(s.To))}
+		if placed.From < placed.To {
+			all = append(all, placed)
+		}
+	}
+	return all
+}
+
 // placeMarks finds a row for each label where it does not touch another, and says how many rows that took.
 func (p *plot) placeMarks() int {
 	const most = 3
