@@ -153,7 +153,7 @@ func (r Report) phaseTable() page.Table {
 	waits := slices.ContainsFunc(r.Phases, PhaseReport.waits)
 	if waits {
 		t.Head = append(t.Head, "service p50", "service p99")
-		t.Note += " Service times count from sending, dialling included: where the latency is far above, requests waited for one of the clients' connections to be free."
+		t.Note += " Service times count from sending, dialling included: where the latency is far above, requests waited for one of the clients' connections to be free, or until they were to come again."
 	}
 	t.Head = append(t.Head, "refused", "errors", "server, cores")
 	for _, p := range r.Phases {
