@@ -81,7 +81,7 @@ func issueHelp() string {
 	for _, p := range load.Presets() {
 		fmt.Fprintf(&text, "  %-16s %s\n", p.Name, p.Purpose)
 	}
-	text.WriteString("--agents, --interval, --duration and --connections change a preset: people and tokens go with the agents, and phases\nkeep their proportion to the longest and to the one with the most connections. No phase gets shorter than 5s unless it was.")
+	text.WriteString("--agents, --interval, --duration and --connections change a preset: people and tokens go with the agents, and phases\nkeep their proportion to the longest and to the one with the most connections. None gets shorter than 5s or has\nfewer than 64 connections unless it did or that is asked for.")
 	return text.String()
 }
 

@@ -26,7 +26,7 @@ func (t *terminal) benchSuite() *cobra.Command {
 	flags.IntVar(&c.With.Agents, "agents", 0, "agents in place of those of each preset; its people and tokens keep their proportion, one at least")
 	flags.DurationVar(&c.With.Interval, "interval", 0, "interval in place of that of each preset")
 	flags.DurationVar(&c.With.Duration, "duration", 0, "counted time of the longest phase of each preset; the others keep their proportion, but no phase gets shorter than 5s unless it was")
-	flags.IntVar(&c.With.Connections, "connections", 0, "connections of the phase of each preset that has the most; the others keep their proportion, one at least")
+	flags.IntVar(&c.With.Connections, "connections", 0, "connections of the phase of each preset that has the most; the others keep their proportion, but none gets fewer than 64 unless it had")
 	flags.DurationVar(&c.Timeout, "timeout", 30*time.Minute, "for one preset on one database")
 	flags.StringVar(&c.Out, "out", ".", "directory in which the folder is made")
 	flags.StringVar(&c.Dir, "dir", "", "where the servers keep their data; default: the directory for temporary files")

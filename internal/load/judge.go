@@ -110,7 +110,11 @@ func wokenUp(r Report) []Criterion {
 	drained := unjudged("drained within 1.1 times what the capacity allows", "the capacity is not known: "+cmp.Or(r.first().tooShort(), "nothing was answered"))
 	if capacity > 0 && r.first().tooShort() == "" {
 		bound := float64(p.Agents) / capacity * 1.1
-		drained = criterion(p.Answered == p.Agents && p.LastSec <= bound, fmt.Sprintf("drained within %.0f s, 1.1 times what the capacity allows", bound), "%.0f s", p.LastSec)
+		text := fmt.Sprintf("drained within %.0f s, 1.1 times what the capacity allows", bound)
+		drained = criterion(p.Answered == p.Agents && p.LastSec <= bound, text, "%.0f s", p.LastSec)
+		if bound < shortestJudged.Seconds() {
+			drained = unjudged(text, fmt.Sprintf("%.1f s; too few agents: with less than %s of work the first handshakes weigh too much", p.LastSec, shortestJudged))
+		}
 	}
 	return []Criterion{
 		criterion(p.Agents > 0 && p.Answered == p.Agents, "every agent is served", "%d of %d", p.Answered, p.Agents), drained,
@@ -146,7 +150,14 @@ func manyConnections(r Report) []Criterion {
 	}
 	for i, share := range r.shares("%s connections: the rate with "+r.first().Name, 0.9) {
 		p := r.Phases[i+1]
-		all = append(all, share, criterion(len(p.Errors) == 0, p.Name+" connections: no failure", "%v", listed(p.Errors)))
+		if p.Connections == r.first().Connections {
+			share = unjudged(share.Text, "they are as many")
+		}
+		failure := criterion(len(p.Errors) == 0, p.Name+" connections: no failure", "%v", listed(p.Errors))
+		if p.Offered == 0 {
+			failure = unjudged(failure.Text, "nothing was asked")
+		}
+		all = append(all, share, failure)
 	}
 	return all
 }

@@ -28,7 +28,7 @@ type Parameters struct {
 	Agents      int // people and tokens keep their proportion to them
 	Interval    time.Duration
 	Duration    time.Duration // of the longest phase; the others keep their proportion, above a floor
-	Connections int           // of the phase with the most; the others keep their proportion
+	Connections int           // of the phase with the most; the others keep their proportion, above a floor
 }
 
 // String says what is changed, or nothing.
@@ -92,13 +92,18 @@ func (p Parameters) population(of Population) Population {
 	return of
 }
 
-// connect scales the connections of a phase; most is how many the greatest phase has. A name that tells them goes along.
+// fewestScaled is below how many connections scaling brings no phase: fewer do not keep a server busy, so that a capacity
+// measured with them is none.
+const fewestScaled = 64
+
+// connect scales the connections of a phase; most is how many the greatest phase has. No phase gets fewer than
+// fewestScaled, unless it had or that is asked for. A name that tells them goes along.
 func (p Parameters) connect(one Phase, most int) Phase {
 	if p.Connections <= 0 || one.Connections == 0 {
 		return one
 	}
 	before := thousands(float64(one.Connections))
-	one.Connections = proportion(one.Connections, p.Connections, most)
+	one.Connections = max(proportion(one.Connections, p.Connections, most), min(one.Connections, p.Connections, fewestScaled))
 	if rest, ok := strings.CutPrefix(one.Name, before); ok {
 		one.Name = thousands(float64(one.Connections)) + rest
 	}
