@@ -116,9 +116,9 @@ func noError(p PhaseReport) Criterion {
 
 // nothingLost is a criterion of every preset.
 func (r Report) nothingLost() Criterion {
-	const text = "nothing that was answered is lost, changed, wrong or there twice"
+	const text = "nothing that was answered is lost, changed, revoked, wrong or there twice"
 	u, all := r.Lookup, r.Answered
-	bad := u.Lost + u.Differ + u.Unknown + u.OCSPWrong + r.Wrong + r.Doubles + max(0, r.Answered-u.LookedUp)
+	bad := u.bad() + r.Wrong + r.Doubles + max(0, r.Answered-u.LookedUp)
 	if all == 0 { // a run for something else than certificates
 		for _, p := range r.Phases {
 			all += p.Answered

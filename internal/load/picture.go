@@ -81,7 +81,7 @@ func (r Report) headline() []page.Fact {
 		all = append(all, page.Fact{Name: of + "the last served after", Value: thousands(p.LastSec) + " s"})
 	}
 	if r.Answered > 0 {
-		lost := r.Lookup.Lost + r.Lookup.Differ + r.Lookup.Unknown + r.Lookup.OCSPWrong + r.Wrong + r.Doubles
+		lost := r.Lookup.bad() + r.Wrong + r.Doubles
 		all = append(all, page.Fact{Name: "certificates answered", Value: thousands(float64(r.Answered))}, page.Fact{Name: "lost, changed or wrong", Value: thousands(float64(lost))})
 	}
 	return all
@@ -101,7 +101,7 @@ func (r Report) facts() []page.Group {
 	lost := page.Group{Title: "What became of the answers", Facts: []page.Fact{
 		{Name: "answered", Value: thousands(float64(r.Answered)) + ", each parsed and compared with what was asked for"}, {Name: "verified in full", Value: thousands(float64(r.Verified))},
 		{Name: "wrong", Value: thousands(float64(r.Wrong))}, {Name: "serials given twice", Value: thousands(float64(r.Doubles))},
-		{Name: "looked up afterwards", Value: fmt.Sprintf("%s: lost %s, changed %s, not known %s", n(r.Lookup.LookedUp), n(r.Lookup.Lost), n(r.Lookup.Differ), n(r.Lookup.Unknown))},
+		{Name: "looked up afterwards", Value: fmt.Sprintf("%s: lost %s, changed %s, no longer valid %s, not known %s", n(r.Lookup.LookedUp), n(r.Lookup.Lost), n(r.Lookup.Differ), n(r.Lookup.Invalid), n(r.Lookup.Unknown))},
 		{Name: "asked in OCSP", Value: fmt.Sprintf("%s: wrong %s", n(r.Lookup.OCSPAsked), n(r.Lookup.OCSPWrong))},
 	}}
 	database := page.Group{Title: "Database", Facts: []page.Fact{{Name: "kind", Value: cmp.Or(r.Database, "the server's own")}}}

@@ -310,7 +310,7 @@ func (r Report) writeFate(w io.Writer) {
 	}
 	fmt.Fprintf(w, "refused   %s asked to come again; errors: %s\n", n(r.Refused), listed(r.Errors))
 	if r.Answered > 0 {
-		fmt.Fprintf(w, "afterward %s looked up: lost %s, changed %s, not known %s; %s asked in OCSP: wrong %s\n", n(u.LookedUp), n(u.Lost), n(u.Differ), n(u.Unknown), n(u.OCSPAsked), n(u.OCSPWrong))
+		fmt.Fprintf(w, "afterward %s looked up: lost %s, changed %s, no longer valid %s, not known %s; %s asked in OCSP: wrong %s\n", n(u.LookedUp), n(u.Lost), n(u.Differ), n(u.Invalid), n(u.Unknown), n(u.OCSPAsked), n(u.OCSPWrong))
 	}
 }
 

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -81,6 +82,7 @@ type Lookup struct {
 	LookedUp    int     `json:"looked_up"` // by serial, in the store
 	Lost        int     `json:"lost"`      // answered and not there
 	Differ      int     `json:"differ"`    // there, but another certificate
+	Invalid     int     `json:"invalid"`   // there, but revoked, or in another state that nobody asked for
 	OCSPAsked   int     `json:"ocsp_asked"`
 	OCSPWrong   int     `json:"ocsp_wrong"` // OCSP does not say what it has to
 	Unknown     int     `json:"unknown"`    // no answer about it could be had
@@ -89,11 +91,14 @@ type Lookup struct {
 }
 
 func (l Lookup) failed() error {
-	if bad := l.Lost + l.Differ + l.OCSPWrong + l.Unknown; bad > 0 {
-		return fmt.Errorf("%d certificates lost, %d changed, %d wrong in OCSP, %d that nobody could look up, such as: %s", l.Lost, l.Differ, l.OCSPWrong, l.Unknown, l.FirstWrong)
+	if l.bad() > 0 {
+		return fmt.Errorf("%d certificates lost, %d changed, %d no longer valid, %d wrong in OCSP, %d that nobody could look up, such as: %s", l.Lost, l.Differ, l.Invalid, l.OCSPWrong, l.Unknown, l.FirstWrong)
 	}
 	return nil
 }
+
+// bad counts what is not as it was answered, or not known to be.
+func (l Lookup) bad() int { return l.Lost + l.Differ + l.Invalid + l.OCSPWrong + l.Unknown }
 
 // A verdict is what a look-up found.
 type verdict uint8
@@ -102,12 +107,14 @@ const (
 	there verdict = iota
 	lost
 	differs
+	invalid
 	unknown
 )
 
 const lookers = 16
 
-// lookUp looks every certificate up by its serial, and one in ocspEvery in OCSP too, where it must be good; 0 for none.
+// lookUp looks every certificate up by its serial, where it must be valid, and one in ocspEvery in OCSP too, where it must
+// be good. With 0 none is asked for there, and the certificates have only to be stored: some were revoked on purpose.
 func (t *target) lookUp(ctx context.Context, all []issued, issuer string, ocspEvery int) Lookup {
 	began := time.Now()
 	var mu sync.Mutex
@@ -120,6 +127,9 @@ func (t *target) lookUp(ctx context.Context, all []issued, issuer string, ocspEv
 			defer c.Close()
 			for i := range next {
 				v, why := t.find(ctx, c, all[i])
+				if v == invalid && ocspEvery == 0 {
+					v = there
+				}
 				asked := ocspEvery > 0 && i%ocspEvery == 0
 				var status int
 				var problem error
@@ -156,6 +166,8 @@ func (l *Lookup) count(v verdict, why string) {
 		l.Lost++
 	case differs:
 		l.Differ++
+	case invalid:
+		l.Invalid++
 	case unknown:
 		l.Unknown++
 	}
@@ -206,7 +218,19 @@ func (t *target) find(ctx context.Context, c *drive.Connection, i issued) (verdi
 	if block == nil || sha256.Sum256(block.Bytes) != i.sum {
 		return differs, "another certificate is stored as " + i.serial
 	}
+	if !valid(found.Status, block.Bytes, time.Now()) {
+		return invalid, fmt.Sprintf("certificate %s is stored as %s", i.serial, cmp.Or(found.Status, "without a status"))
+	}
 	return there, ""
+}
+
+// valid says whether a status is that of a certificate which nobody touched. Some expire in a long run: by their own date.
+func valid(status string, der []byte, now time.Time) bool {
+	if status != "expired" {
+		return status == "good"
+	}
+	cert, err := x509.ParseCertificate(der)
+	return err == nil && now.After(cert.NotAfter)
 }
 
 // status asks OCSP about a serial; the answer's signature is verified.
