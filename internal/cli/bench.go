@@ -21,9 +21,22 @@ func (t *terminal) bench() *cobra.Command {
 		Use: "bench", Short: "Measure what this machine and the authority can do, and that nothing is lost",
 		Long: "Measures from a process of its own, over HTTPS on the loopback interface, and checks every answer. A figure is worth\nsomething only beside another one of the same run; `bench gate` puts them side by side.",
 	}
-	c.PersistentPreRun = func(*cobra.Command, []string) { debug.SetGCPercent(collectAt) } // clients that work less leave more to the servers
+	c.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		debug.SetGCPercent(collectAt) // clients that work less leave more to the servers
+		return positive(cmd)
+	}
 	c.AddCommand(t.benchLimits(), t.benchIssue(), t.benchCrash(), t.benchSuite(), t.benchAB(), t.benchCompare(), t.benchGate(), t.benchPeer(), t.benchBare(), benchLaunch())
 	return c
+}
+
+// positive refuses a zero that somebody has written where it would be taken for the default.
+func positive(cmd *cobra.Command) error {
+	for _, name := range []string{"agents", "people", "tokens", "connections", "rounds", "pairs", "interval", "duration", "longest", "sample", "timeout"} {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && (f.Value.String() == "0" || f.Value.String() == "0s") {
+			return usageError{fmt.Errorf("--%s %s: want more than nothing, or leave it out for the default", name, f.Value)}
+		}
+	}
+	return nil
 }
 
 // A finding is what a bench hands over: for people, for programs, and whether something is wrong.

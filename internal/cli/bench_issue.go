@@ -46,6 +46,11 @@ func (t *terminal) benchIssue() *cobra.Command {
 			if err := b.Check(); err != nil {
 				return usageError{err}
 			}
+			if b.report != "" {
+				if err := load.Savable(b.report); err != nil {
+					return usageError{err}
+				}
+			}
 			r, err := load.Issue(cmd.Context(), t.shownLive(b.IssueConfig))
 			return t.reported(cmd.Context(), r, err, b.report)
 		},
@@ -88,6 +93,9 @@ func issueHelp() string {
 // understand makes a configuration of the flags.
 func (b *issueBench) understand(cmd *cobra.Command, settings []string) error {
 	b.Settings, b.Memory = settings, int64(b.memory)
+	if cmd.Flags().Changed("report") && b.report == "" {
+		return errors.New("--report needs the name of a file")
+	}
 	if b.preset == "" {
 		b.Phases = []load.Phase{b.phase}
 		return b.unused(cmd)
@@ -133,6 +141,11 @@ func (b *issueBench) unused(cmd *cobra.Command) error {
 			return fmt.Errorf("--%s means nothing in mode %s, only in %s", f.name, mode, strings.Join(f.modes, ", "))
 		}
 	}
+	for _, name := range []string{"new-connections", "resume", "obey", "slow-disk", "stall", "changes", "reader"} {
+		if b.Scenario == load.Verify && cmd.Flags().Changed(name) {
+			return fmt.Errorf("--%s means nothing in scenario %s, which asks no server", name, load.Verify)
+		}
+	}
 	return nil
 }
 
@@ -144,17 +157,19 @@ func population(cmd *cobra.Command, p *load.Population) {
 }
 
 // reported shows a report and writes it into a file, if one is named, whatever became of the run: what was measured
-// before it broke is worth reading.
+// before it broke is worth reading. One that was interrupted before it measured anything says so.
 func (t *terminal) reported(ctx context.Context, r load.Report, err error, file string) error {
-	if file != "" && len(r.Phases) > 0 {
-		if problem := r.Save(file); problem != nil {
-			return errors.Join(err, problem)
-		}
+	var unsaved error
+	if file != "" && (len(r.Phases) > 0 || r.Interrupted) {
+		unsaved = r.Save(file)
 	}
 	if err != nil && len(r.Phases) > 0 {
-		return errors.Join(err, t.show(r, func() { r.Write(t.out) }))
+		return errors.Join(err, unsaved, t.show(r, func() { r.Write(t.out) }))
 	}
-	return t.found(ctx, r, err)
+	if err = t.found(ctx, r, err); unsaved != nil && errors.Is(err, context.Canceled) {
+		return unsaved // that the run was interrupted is known to who did it
+	}
+	return errors.Join(err, unsaved)
 }
 
 // shownLive lets a run show each second on one line of a terminal.

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +17,9 @@ func (t *terminal) benchSuite() *cobra.Command {
 		Use: "suite", Short: "Run all presets in turn, on databases that are made and dropped, and write a page about each", Args: cobra.NoArgs,
 		Long: "Each preset runs on fresh data, on every database that is named with --store, and says what it is for, what is expected\nand what it has to reach. One that fails or takes too long is marked, and the rest run. The pages, and everything as\nJSON, go into a folder with the date.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("only") && len(c.Only) == 0 {
+				return usageError{errors.New("--only names no preset; without it all of them run")}
+			}
 			c.Settings = t.set
 			c.Progress = t.shownLive(load.IssueConfig{Log: t.progress}).Progress
 			return measured(t, cmd, c, load.Suite)
@@ -55,6 +60,9 @@ func (t *terminal) benchCompare() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "compare A.json B.json", Short: "Lay two reports side by side, as a page", Args: cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if err := apart(file, args); err != nil {
+				return usageError{err}
+			}
 			a, err := load.ReadReport(args[0])
 			if err != nil {
 				return err
@@ -71,4 +79,18 @@ func (t *terminal) benchCompare() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&file, "report", "compare.html", "file for the page")
 	return cmd
+}
+
+// apart refuses to write a page over one of the reports that it is made of.
+func apart(page string, reports []string) error {
+	there, err := os.Stat(page)
+	if err != nil {
+		return nil // it is new, or nothing can be written there, which writing tells
+	}
+	for _, name := range reports {
+		if info, err := os.Stat(name); err == nil && os.SameFile(there, info) {
+			return fmt.Errorf("--report %s: the page would be written over a report that it is made of", page)
+		}
+	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -91,11 +92,19 @@ func (c IssueConfig) Check() error {
 			return fmt.Errorf("a share of the capacity needs a first phase that measures it in a closed loop")
 		}
 	}
-	if c.Cores < 0 || c.Memory < 0 {
+	switch {
+	case c.Cores < 0 || c.Memory < 0:
 		return errors.New("a server has no negative number of cores or bytes")
+	case c.Cores > runtime.NumCPU():
+		return fmt.Errorf("%d cores are more than the %d that this machine lets the bench use", c.Cores, runtime.NumCPU())
+	case c.Memory > 0 && c.Memory < memoryMin:
+		return fmt.Errorf("no server starts in %d bytes of memory; %d MB are the least", c.Memory, memoryMin>>20)
 	}
 	return cmp.Or(c.checkStore(), c.checkRemote(), c.Population.check())
 }
+
+// memoryMin is less than a server needs to start and serve anybody.
+const memoryMin = 64 << 20
 
 // checkStore refuses a store that is neither a database server nor SQLite in a directory of the bench's own.
 func (c IssueConfig) checkStore() error {

@@ -73,6 +73,8 @@ type SuiteRun struct {
 	Purpose  string      `json:"purpose"`
 	Marks    []string    `json:"marks,omitempty"` // what makes this run doubtful
 
+	Unsaved string `json:"unsaved,omitempty"` // why its report could not be written
+
 	durability []page.Fact // of its database
 }
 
@@ -84,10 +86,13 @@ type SuiteReport struct {
 	Runs        []SuiteRun      `json:"runs"`
 	Machine     observe.Machine `json:"machine"`
 	Interrupted bool            `json:"interrupted,omitempty"`
+
+	unsaved error // why the summary could not be written
 }
 
 // Suite runs presets one after the other, each on every database and each on fresh data. One that fails or takes too
-// long is marked, and the rest run. After every run its report and the summary are written.
+// long is marked, and the rest run. After every run its report and the summary are written; where that fails the rest
+// runs all the same, and Failed says so.
 func Suite(ctx context.Context, c SuiteConfig) (SuiteReport, error) {
 	c.Timeout = cmp.Or(c.Timeout, 30*time.Minute)
 	presets, err := c.presets()
@@ -107,17 +112,16 @@ func Suite(ctx context.Context, c SuiteConfig) (SuiteReport, error) {
 	for _, p := range presets {
 		for i, store := range c.Stores {
 			c.Log.say("== %s on %s: %s", p.Name, names[i], p.Purpose)
-			run, err := c.run(ctx, r.Folder, p, store, names[i])
+			run := c.run(ctx, r.Folder, p, store, names[i])
 			r.Runs = append(r.Runs, run)
-			c.Log.say("== %s on %s: %s %s", p.Name, run.Database, run.State, run.Why)
-			if err = errors.Join(err, r.write()); err != nil {
-				return r, err
-			}
+			c.Log.say("== %s on %s: %s %s%s", p.Name, run.Database, run.State, run.Why, run.Unsaved)
+			_ = r.write() // the last one counts
 		}
 	}
 	r.Machine.Done()
 	r.Interrupted = ctx.Err() != nil
-	return r, r.write()
+	r.unsaved = r.write()
+	return r, nil
 }
 
 // storeNames tells the databases of a suite apart without their addresses, which hold secrets.
@@ -151,17 +155,17 @@ func (c SuiteConfig) presets() ([]*Preset, error) {
 	return all, nil
 }
 
-// run runs one preset on one database. Its error is one of writing reports; all others stand in the run.
-func (c SuiteConfig) run(ctx context.Context, folder string, p *Preset, store, name string) (SuiteRun, error) {
+// run runs one preset on one database. What goes wrong stands in the run.
+func (c SuiteConfig) run(ctx context.Context, folder string, p *Preset, store, name string) SuiteRun {
 	run := SuiteRun{Preset: p.Name, Purpose: p.Purpose, Database: name, State: Done}
 	if ctx.Err() != nil {
 		run.State = Skipped
-		return run, nil
+		return run
 	}
 	config := p.Apply(IssueConfig{Program: c.Program, StoreURL: store, Settings: c.Settings, Dir: c.Dir, Log: c.Log, Progress: c.Progress}, c.With)
 	if err := config.suits(); err != nil {
 		run.State, run.Why = Unsuited, err.Error()
-		return run, nil
+		return run
 	}
 	within, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -178,11 +182,21 @@ func (c SuiteConfig) run(ctx context.Context, folder string, p *Preset, store, n
 		run.State, run.Why = TimedOut, fmt.Sprintf("not done within %s", span(c.Timeout))
 	}
 	run.reported(report)
-	if len(report.Phases) == 0 {
-		return run, nil
+	run.saved(report, folder)
+	return run
+}
+
+// saved writes the report of a run, if there is one, beside the summary.
+func (r *SuiteRun) saved(of Report, folder string) {
+	if len(of.Phases) == 0 {
+		return
 	}
-	run.File = p.Name + "-" + name
-	return run, report.Save(filepath.Join(folder, run.File+".html"))
+	name := r.Preset + "-" + r.Database
+	if err := of.Save(filepath.Join(folder, name+".html")); err != nil {
+		r.Unsaved = "its report could not be written: " + err.Error()
+		return
+	}
+	r.File = name
 }
 
 // reported takes what a suite shows of a report.
@@ -200,33 +214,67 @@ func (r Report) Save(file string) error {
 	return errors.Join(writeJSON(base+".json", r), savePage(base+".html", p))
 }
 
-// savePage writes a page into a file.
-func savePage(file string, p page.Page) error {
-	f, err := os.Create(file)
-	if err != nil {
-		return err
+// Savable refuses a file in which Save could not write, before a long run whose report is to go there.
+func Savable(file string) error {
+	for _, name := range []string{strings.TrimSuffix(file, ".html") + ".html", strings.TrimSuffix(file, ".html") + ".json"} {
+		if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+			return fmt.Errorf("the report cannot be written into %s: that is no ordinary file", name)
+		}
 	}
-	return errors.Join(p.Write(f), f.Close())
+	f, err := beside(file)
+	if err != nil {
+		return fmt.Errorf("the report cannot be written: %w", err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
+
+// beside makes a file with a name of its own in the directory of another one.
+func beside(file string) (*os.File, error) {
+	return os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
+}
+
+// savePage writes a page into a file.
+func savePage(file string, p page.Page) error { return save(file, p.Write) }
 
 func writeJSON(file string, v any) error {
-	f, err := os.Create(file)
+	return save(file, func(w io.Writer) error {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", " ")
+		return encoder.Encode(v)
+	})
+}
+
+// save writes a file beside its place and moves it there when it is whole, so that no half one is ever found.
+func save(file string, write func(io.Writer) error) error {
+	f, err := beside(file)
 	if err != nil {
 		return err
 	}
-	encoder := json.NewEncoder(f)
-	encoder.SetIndent("", " ")
-	return errors.Join(encoder.Encode(v), f.Close())
+	err = errors.Join(write(f), f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", file, err), os.Remove(f.Name()))
+	}
+	return nil
 }
 
-// ReadReport reads a report that Save wrote as JSON.
+// ReadReport reads a report that Save wrote as JSON: an ordinary file with nothing else in it.
 func ReadReport(file string) (r Report, err error) {
-	f, err := os.Open(file)
+	switch info, err := os.Stat(file); {
+	case err != nil:
+		return r, err
+	case !info.Mode().IsRegular(): // opening a pipe waits for its writer
+		return r, fmt.Errorf("%s is no report of a run: it is no ordinary file", file)
+	case info.Size() > reportBytesMax:
+		return r, fmt.Errorf("%s is no report of a run: it has %d bytes, and %d are the most", file, info.Size(), reportBytesMax)
+	}
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return r, err
 	}
-	defer f.Close()
-	if err := json.NewDecoder(io.LimitReader(f, reportBytesMax)).Decode(&r); err != nil {
+	if err := json.Unmarshal(text, &r); err != nil { // refuses what stands behind the report, too
 		return r, fmt.Errorf("%s is no report of a run: %w", file, err)
 	}
 	if r.Scenario == "" || len(r.Phases) == 0 {
@@ -285,6 +333,9 @@ func (r SuiteRun) below(common []string) []string {
 	if r.Why != "" {
 		all = append(all, r.State+": "+r.Why)
 	}
+	if r.Unsaved != "" {
+		all = append(all, r.Unsaved)
+	}
 	for _, c := range r.Criteria {
 		if c.Verdict != Met {
 			all = append(all, c.Verdict+": "+c.Text+": "+c.Measured)
@@ -342,13 +393,19 @@ func (r SuiteRun) figures() runFigures {
 	}
 }
 
-// Failed gives the runs that could not be run, or lost something, or nil. A missed criterion is a finding, not a fault.
+// Failed gives the runs that could not be run, or lost something, and what could not be written, or nil. A missed criterion is a finding, not a fault.
 func (r SuiteReport) Failed() error {
 	var errs []error
 	for _, run := range r.Runs {
 		if run.State == Broken || run.State == TimedOut {
 			errs = append(errs, fmt.Errorf("%s on %s: %s: %s", run.Preset, run.Database, run.State, run.Why))
 		}
+		if run.Unsaved != "" {
+			errs = append(errs, fmt.Errorf("%s on %s: %s", run.Preset, run.Database, run.Unsaved))
+		}
+	}
+	if r.unsaved != nil {
+		errs = append(errs, fmt.Errorf("the summary could not be written: %w", r.unsaved))
 	}
 	return errors.Join(errs...)
 }

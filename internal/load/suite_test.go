@@ -2,6 +2,10 @@ package load
 
 import (
 	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -143,5 +147,79 @@ func TestChartsTellWarmupsAndPhases(t *testing.T) {
 	want := []page.Mark{{At: 3, Label: "A: capacity"}, {At: 18.5, Label: "A: stall"}, {At: 3, Label: "B: capacity"}, {At: 19, Label: "B: other"}}
 	if got := paired(a, b)[0]; !slices.Equal(got.Marks, want) || len(got.Shaded) > 0 {
 		t.Errorf("of two that differ, the rate has the marks %v and shades %v", got.Marks, got.Shaded)
+	}
+}
+
+// TestSaveLeavesNoHalfFile: what cannot be written whole leaves what was there, and nothing beside it.
+func TestSaveLeavesNoHalfFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "run.json")
+	if err := writeJSON(file, "whole"); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeJSON(file, func() {}); err == nil {
+		t.Error("what is no JSON was written")
+	}
+	err := save(file, func(w io.Writer) error { _, _ = io.WriteString(w, "half"); return io.ErrShortWrite })
+	text, readErr := os.ReadFile(file)
+	left, _ := filepath.Glob(filepath.Join(dir, ".*"))
+	if err == nil || readErr != nil || string(text) != "\"whole\"\n" || len(left) > 0 {
+		t.Errorf("%v leaves %q (%v) and %v", err, text, readErr, left)
+	}
+	if err := Savable(filepath.Join(dir, "missing", "run.html")); err == nil {
+		t.Error("a directory that is not there is said to take a report")
+	}
+	if err := os.Mkdir(filepath.Join(dir, "taken.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := Savable(filepath.Join(dir, "taken.html")); err == nil {
+		t.Error("a directory in the report's place is said to take it")
+	}
+	if err := Savable(file); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSuiteSaysWhatItCouldNotWrite: a run whose page cannot be written is no reason to end, but the suite has failed.
+func TestSuiteSaysWhatItCouldNotWrite(t *testing.T) {
+	run := SuiteRun{Preset: "wakeup", Database: "sqlite", State: Done}
+	run.saved(woken(), filepath.Join(t.TempDir(), "missing"))
+	r := SuiteReport{Runs: []SuiteRun{run}}
+	if err := r.Failed(); run.File != "" || err == nil || !strings.Contains(err.Error(), "could not be written") {
+		t.Errorf("%+v has failed with %v", run, err)
+	}
+	if err := (SuiteReport{unsaved: io.ErrShortWrite}).Failed(); err == nil {
+		t.Error("a summary that could not be written is no failure")
+	}
+}
+
+// TestReadReportReadsReportsOnly: nothing behind the report, and no file that makes its reader wait.
+func TestReadReportReadsReportsOnly(t *testing.T) {
+	dir := t.TempDir()
+	for text, ok := range map[string]bool{
+		`{"scenario": "agent", "phases": [{"mode": "closed"}]}` + "\n": true, `{"scenario": "agent", "phases": [{"mode": "closed"}]} {}`: false,
+		`{"scenario": "agent", "phases": [{"mode": "closed"}]}x`: false, `{}`: false,
+	} {
+		file := filepath.Join(dir, "report.json")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadReport(file); (err == nil) != ok {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	pipe := filepath.Join(dir, "pipe")
+	if err := exec.Command("mkfifo", pipe).Run(); err != nil {
+		t.Skip("no pipes with names here")
+	}
+	read := make(chan error, 1)
+	go func() { _, err := ReadReport(pipe); read <- err }()
+	select {
+	case err := <-read:
+		if err == nil {
+			t.Error("a pipe was read as a report")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("a pipe holds its reader up")
 	}
 }
