@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -141,8 +142,19 @@ func TestAServerThatEndedByItselfIsNoticed(t *testing.T) {
 	if err := s.gone(); err != nil {
 		t.Errorf("it runs: %v", err)
 	}
+	going, stop := s.while(t.Context())
+	defer stop()
+	if going.Err() != nil {
+		t.Errorf("it runs, and its run is over: %v", going.Err())
+	}
+	s.err = errors.New("signal: killed")
 	close(s.ended)
-	if err := s.gone(); err == nil || !strings.Contains(err.Error(), "panic") {
+	select {
+	case <-going.Done():
+	case <-time.After(10 * time.Second):
+		t.Error("its run goes on without it")
+	}
+	if err := s.gone(); err == nil || !strings.HasPrefix(err.Error(), "the server ended during the run: signal: killed; ") || !strings.HasSuffix(err.Error(), "panic") {
 		t.Errorf("it ended: %v", err)
 	}
 }

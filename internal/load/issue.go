@@ -283,8 +283,10 @@ func (r *run) scenario(ctx context.Context) (scenario, error) {
 	return t.agents(ctx, p)
 }
 
-// drive runs all phases, watched.
+// drive runs all phases, watched, as long as the server runs.
 func (r *run) drive(ctx context.Context, remote Remote) error {
+	ctx, stop := r.server.while(ctx)
+	defer stop()
 	data, database, grown := "", "", int64(0)
 	if r.server != nil {
 		data, database = r.server.data, r.server.storeURL

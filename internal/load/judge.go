@@ -184,7 +184,11 @@ func (r Report) shares(text string, wanted float64) []Criterion {
 }
 
 func small(r Report) []Criterion {
-	if len(r.Phases) < 2 {
+	alive := criterion(!r.Killed, "never killed for memory", "killed: %v", r.Killed)
+	switch {
+	case len(r.Phases) < 2 && r.Killed: // which ended the run
+		return []Criterion{alive}
+	case len(r.Phases) < 2:
 		return nil
 	}
 	const text = "833 a second are served"
@@ -193,7 +197,7 @@ func small(r Report) []Criterion {
 	if p.tooShort() == "" {
 		served = criterion(p.Answered >= p.Offered*99/100, text, "%d of %d; alone it does %s a second", p.Answered, p.Offered, thousands(r.first().Rate.PerSecond))
 	}
-	return []Criterion{criterion(!r.Killed, "never killed for memory", "killed: %v", r.Killed), served}
+	return []Criterion{alive, served}
 }
 
 // unmoved judges a phase against the quiet ones before and after it.

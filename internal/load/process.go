@@ -299,10 +299,25 @@ func (s *server) gone() error {
 	}
 	select {
 	case <-s.ended:
-		return fmt.Errorf("chancery serve ended in the run: %w: %s", cmp.Or(s.err, errors.New("exit code 0")), s.stderr)
+		return fmt.Errorf("the server ended during the run: %w; the end of its log:\n%s", cmp.Or(s.err, errors.New("exit code 0")), s.stderr)
 	default:
 		return nil
 	}
+}
+
+// while gives a context that ends at the latest with the server; nil is one that runs elsewhere. The caller calls stop.
+func (s *server) while(ctx context.Context) (going context.Context, stop func()) {
+	going, stop = context.WithCancel(ctx)
+	if s != nil {
+		go func() {
+			select {
+			case <-s.ended:
+				stop()
+			case <-going.Done():
+			}
+		}()
+	}
+	return going, stop
 }
 
 func reachable(network, address string) bool {

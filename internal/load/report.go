@@ -175,6 +175,9 @@ func (p PhaseReport) marks() (marks []string) {
 	if without := p.Offered - p.Answered; p.Mode != Closed && p.Mode != Paced && without > 0 {
 		marks = append(marks, fmt.Sprintf("%s: %s of %s requests were not answered and have no part in the latency", name, thousands(float64(without)), thousands(float64(p.Offered))))
 	}
+	if (p.Mode == Closed || p.Mode == Paced) && p.Refused > 0 {
+		marks = append(marks, fmt.Sprintf("%s: %s of %s requests were refused and have no part in the latency", name, thousands(float64(p.Refused)), thousands(float64(p.Offered))))
+	}
 	if !p.Fresh && p.Handshakes > p.Connections {
 		marks = append(marks, fmt.Sprintf("%s: connections were not kept, there were %s handshakes", name, thousands(float64(p.Handshakes))))
 	}
@@ -237,10 +240,27 @@ func (r Report) Failed() error {
 	if r.Killed {
 		errs = append(errs, errors.New("the server was killed for want of memory"))
 	}
-	if r.first().Answered == 0 && !r.Interrupted {
-		errs = append(errs, errors.New("nothing was answered in the counted time"))
+	return errors.Join(append(errs, r.silent(), r.Lookup.failed())...)
+}
+
+// silent gives the phases in which nothing was answered, or nil. One that was interrupted may have been too short.
+func (r Report) silent() error {
+	if r.Interrupted {
+		return nil
 	}
-	return errors.Join(append(errs, r.Lookup.failed())...)
+	var silent []string
+	for _, p := range r.Phases {
+		if p.Answered == 0 {
+			silent = append(silent, fmt.Sprintf("%s (%s offered, %s refused)", p.title(), thousands(float64(p.Offered)), thousands(float64(p.Refused))))
+		}
+	}
+	switch {
+	case len(r.Phases) == 0:
+		return errors.New("nothing was answered in the counted time: no phase was run")
+	case len(silent) > 0:
+		return fmt.Errorf("nothing was answered in the counted time of %s", strings.Join(silent, ", "))
+	}
+	return nil
 }
 
 // faults are the errors without those that were asked for: of requests that never found a free connection, and of phases

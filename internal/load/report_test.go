@@ -244,3 +244,39 @@ func TestNoErrorsReadAsNone(t *testing.T) {
 		t.Errorf("measured %q", got)
 	}
 }
+
+// TestSilentPhasesFail: in every phase that was counted something was answered, or the run says what was not.
+func TestSilentPhasesFail(t *testing.T) {
+	busy, silent := PhaseReport{Phase: Phase{Name: "busy"}, Offered: 2, Answered: 2}, PhaseReport{Phase: Phase{Name: "silent"}, Offered: 9, Refused: 9}
+	for _, c := range []struct {
+		r    Report
+		want string // that the error says; empty: there is none
+	}{
+		{Report{Phases: []PhaseReport{busy, busy}}, ""},
+		{Report{Phases: []PhaseReport{busy, silent}}, "silent (9 offered, 9 refused)"},
+		{Report{Phases: []PhaseReport{silent, busy}}, "silent (9 offered, 9 refused)"},
+		{Report{}, "no phase"},
+		{Report{Phases: []PhaseReport{busy, silent}, Interrupted: true}, ""},
+	} {
+		if err := c.r.Failed(); (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: failed with %v, want %q", c.r.Phases, err, c.want)
+		}
+	}
+}
+
+// TestRefusalsAreMarked where a report tells no other way how few requests were answered.
+func TestRefusalsAreMarked(t *testing.T) {
+	for _, mode := range []string{Closed, Paced} {
+		p := PhaseReport{Phase: Phase{Mode: mode}, Offered: 5000, Answered: 3, Refused: 4997}
+		if diff := cmp.Diff([]string{mode + ": 4,997 of 5,000 requests were refused and have no part in the latency"}, p.marks()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+// TestAServerKilledEarlyIsJudged: that its death ended the run leaves the verdict on it.
+func TestAServerKilledEarlyIsJudged(t *testing.T) {
+	if got := small(Report{Killed: true}); len(got) != 1 || got[0].Verdict != Missed {
+		t.Errorf("judged as %+v", got)
+	}
+}
