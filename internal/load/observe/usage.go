@@ -55,10 +55,11 @@ func (m *Meter) End() {
 	m.client.rss, m.client.peak = m.host.processMemory(os.Getpid())
 }
 
-// Usage gives what both took between Begin and End, for a number of requests; server is nil where it is unknown.
+// Usage gives what both took between Begin and End, for a number of requests; server is nil where it is unknown,
+// as of one that has ended meanwhile.
 func (m *Meter) Usage(requests int) (server *Usage, client Usage) {
 	client = m.of(m.client, requests)
-	if m.pid != 0 {
+	if m.pid != 0 && m.server.cpu[1] >= m.server.cpu[0] { // the time of a process that is gone reads as none
 		u := m.of(m.server, requests)
 		server = &u
 	}
