@@ -184,6 +184,12 @@ func (p PhaseReport) marks() (marks []string) {
 	return marks
 }
 
+// silent says whether no answer came while a phase was counted. In an open loop answers can come to the requests of the
+// phase before, for which all of its own wait.
+func (p PhaseReport) silent() bool {
+	return p.Answered == 0 && !slices.ContainsFunc(p.Rate.Samples, func(rate float64) bool { return rate > 0 })
+}
+
 // waits says whether a request can be due before it is sent, so that its latency and its service time differ.
 func (p PhaseReport) waits() bool { return p.Mode != Closed && p.Mode != Paced || p.Refused > 0 }
 
@@ -250,7 +256,7 @@ func (r Report) silent() error {
 	}
 	var silent []string
 	for _, p := range r.Phases {
-		if p.Answered == 0 {
+		if p.silent() {
 			silent = append(silent, fmt.Sprintf("%s (%s offered, %s refused)", p.title(), thousands(float64(p.Offered)), thousands(float64(p.Refused))))
 		}
 	}

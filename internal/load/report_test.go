@@ -248,11 +248,13 @@ func TestNoErrorsReadAsNone(t *testing.T) {
 // TestSilentPhasesFail: in every phase that was counted something was answered, or the run says what was not.
 func TestSilentPhasesFail(t *testing.T) {
 	busy, silent := PhaseReport{Phase: Phase{Name: "busy"}, Offered: 2, Answered: 2}, PhaseReport{Phase: Phase{Name: "silent"}, Offered: 9, Refused: 9}
+	queued := PhaseReport{Phase: Phase{Name: "queued", Mode: Open}, Offered: 9, Rate: rateOf([]float64{0, 0, 0, 2, 2})} // answers to those before
 	for _, c := range []struct {
 		r    Report
 		want string // that the error says; empty: there is none
 	}{
 		{Report{Phases: []PhaseReport{busy, busy}}, ""},
+		{Report{Phases: []PhaseReport{busy, queued}}, ""},
 		{Report{Phases: []PhaseReport{busy, silent}}, "silent (9 offered, 9 refused)"},
 		{Report{Phases: []PhaseReport{silent, busy}}, "silent (9 offered, 9 refused)"},
 		{Report{}, "no phase"},
