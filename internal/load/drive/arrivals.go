@@ -29,14 +29,14 @@ type poisson struct {
 func (p *poisson) next() (time.Duration, int, bool) {
 	for len(p.stages) > 0 {
 		s := p.stages[0]
+		left := p.before + s.For - p.at
 		if s.Rate > 0 {
-			p.at += time.Duration(p.random.ExpFloat64() / s.Rate * float64(time.Second))
-		} else {
-			p.at = p.before + s.For
-		}
-		if p.at < p.before+s.For {
-			p.turn++
-			return p.at, p.turn - 1, true
+			gap := p.random.ExpFloat64() / s.Rate * float64(time.Second)
+			if gap < float64(left) { // a gap may be longer than a Duration holds
+				p.at += time.Duration(gap)
+				p.turn++
+				return p.at, p.turn - 1, true
+			}
 		}
 		p.before += s.For // an exponential gap has no memory: it begins anew at the border
 		p.at = p.before

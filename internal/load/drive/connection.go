@@ -27,6 +27,7 @@ type Connection struct {
 	conn    net.Conn
 	resumed bool
 	forget  func() bool // of the context that cuts the connection
+	ration  ration
 	reader  *bufio.Reader
 	head    []byte
 	body    bytes.Buffer
@@ -34,8 +35,32 @@ type Connection struct {
 
 const (
 	requestTimeout = 30 * time.Second
+	headBytesMax   = 64 << 10
 	answerBytesMax = 16 << 20
+	interimMax     = 16 // answers of status 1xx before the one that counts
+	retryAfterMax  = 24 * time.Hour
 )
+
+var (
+	errTooLong = errors.New("answer too long")
+	errInterim = errors.New("no final answer")
+)
+
+// A ration lets so many bytes through and no more: net/http reads a header of any length.
+type ration struct {
+	from io.Reader
+	left int
+}
+
+// Read reads what is left of the ration at most.
+func (r *ration) Read(p []byte) (int, error) {
+	if r.left <= 0 {
+		return 0, errTooLong
+	}
+	n, err := r.from.Read(p[:min(len(p), r.left)])
+	r.left -= n
+	return n, err
+}
 
 // A Question is one request.
 type Question struct {
@@ -85,7 +110,8 @@ func (c *Connection) dial(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	c.conn, c.reader = conn, bufio.NewReaderSize(conn, 8<<10)
+	c.conn, c.ration = conn, ration{from: conn}
+	c.reader = bufio.NewReaderSize(&c.ration, 8<<10)
 	c.forget = context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	return time.Since(began), nil
 }
@@ -120,23 +146,52 @@ func (c *Connection) exchange(q Question) (Answer, error) {
 	if _, err := c.conn.Write(c.head); err != nil {
 		return Answer{}, err
 	}
-	res, err := http.ReadResponse(c.reader, nil)
+	res, err := c.final()
 	if err != nil {
 		return Answer{}, err
 	}
 	defer res.Body.Close()
 	c.body.Reset()
-	if _, err := c.body.ReadFrom(io.LimitReader(res.Body, answerBytesMax)); err != nil {
+	c.ration.left = 2 * answerBytesMax // a body in chunks is longer on the wire
+	n, err := c.body.ReadFrom(io.LimitReader(res.Body, answerBytesMax+1))
+	if err != nil {
 		return Answer{}, err
+	}
+	if n > answerBytesMax {
+		return Answer{}, errTooLong
 	}
 	if res.Close {
 		c.Close()
 	}
-	a := Answer{Status: res.StatusCode, Body: c.body.Bytes()}
-	if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && seconds >= 0 {
-		a.RetryAfter = time.Duration(seconds) * time.Second
+	return Answer{Status: res.StatusCode, Body: c.body.Bytes(), RetryAfter: retryAfter(res.Header.Get("Retry-After"))}, nil
+}
+
+// final reads up to the body of the answer that counts, past interim ones (RFC 9110 section 15.2).
+func (c *Connection) final() (*http.Response, error) {
+	for range interimMax + 1 {
+		c.ration.left = headBytesMax
+		res, err := http.ReadResponse(c.reader, nil)
+		switch {
+		case err != nil && c.ration.left <= 0: // net/http may say something else of a line that was cut
+			return nil, errTooLong
+		case err != nil || res.StatusCode/100 != 1:
+			return res, err
+		}
+		if res.StatusCode == http.StatusSwitchingProtocols { // to nothing that was asked for
+			break
+		}
 	}
-	return a, nil
+	return nil, errInterim
+}
+
+// retryAfter reads how long a server asks to wait; a longer time than the longest run counts as that, and what is no
+// number of seconds as none.
+func retryAfter(text string) time.Duration {
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0
+	}
+	return time.Duration(min(max(seconds, 0), int64(retryAfterMax/time.Second))) * time.Second
 }
 
 // Close cuts the connection; the next question dials anew.

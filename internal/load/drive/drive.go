@@ -50,27 +50,40 @@ type Load struct {
 	Think      time.Duration              // in a closed loop, the pause after each answer, exponential with this mean
 	Fresh      bool                       // every request has a connection of its own
 	Obey       bool                       // who is refused for want of capacity comes again after Retry-After; a closed loop always does
-	Patience   time.Duration              // for what has arrived and is not answered when the last stage ends; default 5 s
+	Patience   time.Duration              // for what has arrived and is not answered when the last stage ends; default 5 s, in a closed loop 10 s
+	Late       func(left int)             // told once, a second after the last stage, how many are waited for; nil: nobody is
 	Each       func(second int, s Second) // told of every second that has gone by, by one goroutine; nil: nobody is
 	Begin, End func(stage int)            // called when each of the Stages begins and ends, by one goroutine; nil: nothing to do
 }
 
-const defaultPatience = 5 * time.Second
+// In an open loop the line may be long when the last stage ends, and how much of it is served is the result; in a closed
+// loop only the last answer of each client is missing, and a server that bounds how long a request waits has given it.
+const (
+	openPatience   = 5 * time.Second
+	closedPatience = 10 * time.Second
+)
 
 // Run sends until the last stage is over or ctx ends, and gives what was counted. It ends within a second of ctx.
 func (l Load) Run(ctx context.Context) *Tally {
-	if l.Patience == 0 {
-		l.Patience = defaultPatience
+	switch {
+	case l.Patience > 0:
+	case l.Arrivals == nil:
+		l.Patience = closedPatience
+	default:
+		l.Patience = openPatience
 	}
 	t := newTally(time.Now(), l.Stages)
 	var clocks sync.WaitGroup
 	lasting, over := context.WithCancel(ctx)
 	clocks.Go(func() { l.watch(lasting, t) })
 	clocks.Go(func() { l.tell(lasting, t) })
+	clocks.Go(func() { l.remind(lasting, t) })
+	patient, done := context.WithDeadline(ctx, t.Until.Add(l.Patience))
+	defer done()
 	if l.Arrivals == nil {
-		l.closed(ctx, t)
+		l.closed(ctx, patient, t)
 	} else {
-		l.open(ctx, t)
+		l.open(ctx, patient, t)
 	}
 	over()
 	clocks.Wait()
@@ -103,15 +116,23 @@ func (l *Load) tell(ctx context.Context, t *Tally) {
 	}
 }
 
-func (l *Load) closed(ctx context.Context, t *Tally) {
+// remind tells what a run still waits for after its last stage.
+func (l *Load) remind(ctx context.Context, t *Tally) {
+	if l.Late != nil && Pause(ctx, time.Until(t.Until)+time.Second) {
+		l.Late(int(t.left.Load()))
+	}
+}
+
+func (l *Load) closed(ctx, patient context.Context, t *Tally) {
 	var clients sync.WaitGroup
 	for i := range l.Connections {
-		clients.Go(func() { l.client(ctx, i, t) })
+		clients.Go(func() { l.client(ctx, patient, i, t) })
 	}
 	clients.Wait()
 }
 
-func (l *Load) client(ctx context.Context, number int, t *Tally) {
+// client asks until the last stage is over or ctx ends. The answer to its last question is waited for until patient ends.
+func (l *Load) client(ctx, patient context.Context, number int, t *Tally) {
 	c := l.connection()
 	defer c.Close()
 	for turn := number; ctx.Err() == nil && time.Now().Before(t.Until); turn += l.Connections {
@@ -122,24 +143,32 @@ func (l *Load) client(ctx context.Context, number int, t *Tally) {
 		}
 		a := arrival{turn: turn, intended: time.Now(), job: &j}
 		t.offer(a.intended)
-		l.insist(ctx, c, &a, t)
+		if l.insist(patient, c, &a, t) == cut && ctx.Err() == nil { // an interrupted run says nothing of what it left
+			t.fail(a.intended, "no answer: timeout")
+		}
+		t.left.Add(-1)
 		if l.Think > 0 {
-			Pause(ctx, time.Duration(rand.ExpFloat64()*float64(l.Think)))
+			left := float64(time.Until(t.Until))
+			Pause(ctx, time.Duration(min(left, rand.ExpFloat64()*float64(l.Think))))
 		}
 	}
 }
 
-// insist sends a job of a closed loop until it is settled, and as long as the run lasts. Who is refused goes on waiting:
-// latency counts from the first time that the job was sent.
-func (l *Load) insist(ctx context.Context, c *Connection, a *arrival, t *Tally) {
+// insist sends a job of a closed loop until it is settled, and as long as the run lasts. Who is refused goes on waiting,
+// to the end of the run where the server asks for more: latency counts from the first time that the job was sent.
+func (l *Load) insist(ctx context.Context, c *Connection, a *arrival, t *Tally) fate {
 	for {
 		wait, f := l.see(ctx, c, a, t)
-		if f != refused || !time.Now().Add(wait).Before(t.Until) || !Pause(ctx, wait) {
-			return
+		if f != refused {
+			return f
+		}
+		left := time.Until(t.Until)
+		if !Pause(ctx, min(wait, left)) || wait >= left {
+			return refused
 		}
 		if err := a.prepare(l); err != nil {
 			t.fail(a.intended, "client: "+err.Error())
-			return
+			return settled
 		}
 	}
 }
@@ -163,7 +192,11 @@ func (l *Load) see(ctx context.Context, c *Connection, a *arrival, t *Tally) (wa
 	}
 	sent := time.Now()
 	if a.job.Do != nil {
-		t.settle(a.intended, sent, a.job.Do(ctx), ctx)
+		err := a.job.Do(ctx)
+		if err != nil && ctx.Err() != nil {
+			return 0, cut
+		}
+		t.settle(a.intended, sent, err, ctx)
 		return 0, settled
 	}
 	answer, err := c.Ask(ctx, a.job.Question)

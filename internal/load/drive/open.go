@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -22,7 +21,6 @@ type line struct {
 	tally   *Tally
 	ready   chan *arrival
 	changed chan struct{} // somebody was sent away and will come again
-	left    atomic.Int64  // arrived or refused, and not settled
 
 	planned time.Time // when the next one arrives; this and the next two are the dispatcher's
 	turn    int
@@ -43,17 +41,15 @@ const readyMax = 1 << 16
 const openAtFirst = 256
 
 // open sends what the plan lets arrive, each at its time, on whichever connection is free.
-func (l *Load) open(ctx context.Context, t *Tally) {
-	under, over := context.WithDeadline(ctx, t.Until.Add(l.Patience))
-	defer over()
+func (l *Load) open(ctx, patient context.Context, t *Tally) {
 	q := &line{load: l, tally: t, ready: make(chan *arrival, readyMax), changed: make(chan struct{}, 1)}
 	for range min(l.Connections, openAtFirst) {
-		q.another(under)
+		q.another(patient)
 	}
-	q.dispatch(under)
+	q.dispatch(patient)
 	q.serving.Wait()
 	if ctx.Err() == nil { // an interrupted run leaves everything unserved; that says nothing
-		t.unserved(q.rest())
+		q.rest(ctx)
 	}
 }
 
@@ -68,7 +64,6 @@ func (q *line) dispatch(ctx context.Context) {
 			if !q.sleep(ctx, q.planned) {
 				continue // somebody may be due earlier now
 			}
-			q.left.Add(1)
 			q.tally.offer(q.planned)
 			q.put(ctx, &arrival{turn: q.turn, intended: q.planned})
 			q.advance()
@@ -76,7 +71,7 @@ func (q *line) dispatch(ctx context.Context) {
 			if q.sleep(ctx, next) {
 				q.put(ctx, q.pop())
 			}
-		case q.left.Load() == 0:
+		case q.tally.left.Load() == 0:
 			return
 		default: // all are on their way
 			select {
@@ -161,21 +156,19 @@ func (q *line) wake() {
 	}
 }
 
-// rest gives when the ones were to start that were never settled. Those count as offered, too, that a full line kept from
-// arriving.
-func (q *line) rest() []time.Time {
-	var all []time.Time
-	for ; q.more; q.advance() {
+// rest counts those that were never settled, by when they were to start. Those count as offered, too, that a full line
+// kept from arriving; a plan may hold so many of them that counting ends with ctx.
+func (q *line) rest(ctx context.Context) {
+	for ; q.more && ctx.Err() == nil; q.advance() {
 		q.tally.offer(q.planned)
-		all = append(all, q.planned)
+		q.tally.fail(q.planned, Unserved)
 	}
 	for a := range q.ready {
-		all = append(all, a.intended)
+		q.tally.fail(a.intended, Unserved)
 	}
 	for _, a := range q.later {
-		all = append(all, a.intended)
+		q.tally.fail(a.intended, Unserved)
 	}
-	return all
 }
 
 // serve is one connection.
@@ -201,7 +194,7 @@ func (q *line) settle(ctx context.Context, c *Connection, a *arrival) {
 		q.come(a, wait)
 		return
 	}
-	if q.left.Add(-1) == 0 {
+	if q.tally.left.Add(-1) == 0 {
 		q.wake()
 	}
 }

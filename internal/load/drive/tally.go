@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -35,6 +37,7 @@ type Tally struct {
 	Errors      map[string]int // of the whole run, warm-ups included
 	Refused     int            // likewise
 
+	left    atomic.Int64 // offered and not settled
 	mu      sync.Mutex
 	running second
 }
@@ -160,11 +163,16 @@ func (t *Tally) finish(interrupted bool) {
 	}
 }
 
-// offer counts an arrival, in the second in which it was to start; that may have gone by.
+// offer counts an arrival, in the second in which it was to start; that may have gone by, or be a moment ahead.
 func (t *Tally) offer(intended time.Time) {
+	t.left.Add(1)
+	now := time.Now()
+	if now.Before(intended) {
+		now = intended
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.second(time.Now())
+	t.second(now)
 	t.Seconds[intended.Sub(t.Began)/time.Second].Offered++
 	t.stage(intended).Offered++
 }
@@ -180,7 +188,7 @@ func (t *Tally) settle(intended, sent time.Time, wrong error, ctx context.Contex
 	if wrong != nil {
 		t.Wrongs++
 		if len(t.Wrong) < 3 {
-			t.Wrong = append(t.Wrong, wrong.Error())
+			t.Wrong = append(t.Wrong, printable(wrong.Error(), wrongLength))
 		}
 		return
 	}
@@ -208,20 +216,44 @@ func (t *Tally) refuse(intended, sent time.Time) {
 	Record(s.Refusal, now.Sub(sent))
 }
 
+// What a server answers ends up in reports: it has so many kinds of errors, in so many characters.
+const (
+	kindsMax    = 64
+	kindLength  = 80
+	wrongLength = 400
+)
+
+// OtherErrors is the kind of those errors that came when there were enough kinds.
+const OtherErrors = "other errors"
+
 // fail counts an error by its kind: there may be many.
 func (t *Tally) fail(intended time.Time, kind string) {
+	if kind != Unserved {
+		kind = printable(kind, kindLength)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.Errors[kind] == 0 && len(t.Errors) >= kindsMax && kind != Unserved {
+		kind = OtherErrors
+	}
 	t.second(time.Now()).Failed++
 	t.Errors[kind]++
 	t.stage(intended).Errors[kind]++
 }
 
-// unserved counts what was never settled, by when it was to start.
-func (t *Tally) unserved(intended []time.Time) {
-	for _, at := range intended {
-		t.fail(at, Unserved)
+// printable gives the first n characters of a text, with a question mark in place of each that cannot be printed.
+func printable(text string, n int) string {
+	var b strings.Builder
+	for _, r := range text {
+		if n--; n < 0 {
+			return b.String() + "…"
+		}
+		if !unicode.IsPrint(r) {
+			r = '?'
+		}
+		b.WriteRune(r)
 	}
+	return b.String()
 }
 
 // shook counts the handshake that an answer needed, if it did.
@@ -270,6 +302,8 @@ func kind(err error) string {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return "timeout"
+	case errors.Is(err, errTooLong), errors.Is(err, errInterim):
+		return err.Error()
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
