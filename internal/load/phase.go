@@ -81,10 +81,14 @@ func (p Phase) check() error {
 		return fmt.Errorf("connections are 1 to %d", connectionsMax)
 	case p.Agents < 1 || p.Agents > populationMax:
 		return fmt.Errorf("agents are 1 to %d", populationMax)
-	case p.Rate < 0 || p.Rate > rateMax || p.Changes < 0 || p.Changes > rateMax:
-		return fmt.Errorf("a rate is 0 to %d a second", rateMax)
+	case !rateable(p.Rate) || !rateable(p.Changes):
+		return fmt.Errorf("a rate is 0, or %g to %d a second", rateMin, rateMax)
+	case !(p.Share >= 0 && p.Share <= shareMax): // not a number is neither
+		return fmt.Errorf("a share of the capacity is 0 to %d", shareMax)
 	case p.For <= 0 || min(p.Warmup, p.Interval, p.Slow, p.Stall) < 0 || max(p.For+p.Warmup, p.Interval, p.Slow) > phaseMax:
 		return fmt.Errorf("no time is negative or longer than %s", phaseMax)
+	case p.Mode == Steady && float64(p.Agents)/p.Interval.Seconds() > rateMax:
+		return fmt.Errorf("%d agents, each once in %s, are more than %d requests a second", p.Agents, p.Interval, rateMax)
 	case p.Stall > p.For*2/3:
 		return fmt.Errorf("a database that stands still for %s, from a third of a phase of %s on, does not come back in it", p.Stall, p.For)
 	case p.Resume && !p.Fresh:
@@ -95,9 +99,14 @@ func (p Phase) check() error {
 
 const (
 	connectionsMax = 20_000
+	rateMin        = 1e-3 // once in a quarter of an hour or so
 	rateMax        = 1_000_000
+	shareMax       = 100
 	phaseMax       = 24 * time.Hour
 )
+
+// rateable says whether a rate is none at all or one that a run can keep; not a number is neither.
+func rateable(rate float64) bool { return rate == 0 || rate >= rateMin && rate <= rateMax }
 
 // String says on one line how clients come.
 func (p Phase) String() string {
@@ -240,6 +249,11 @@ func (r *run) load(group []Phase) drive.Load {
 	}
 	if show := r.config.Progress; show != nil {
 		l.Each = func(second int, s drive.Second) { show(progress(group, second, s)) }
+	}
+	l.Late = func(left int) {
+		if left > 0 {
+			r.config.Log.say("the time is over; waiting a few seconds more for answers to %d requests", left)
+		}
 	}
 	if r.book.scenario.plain {
 		l.TLS = nil

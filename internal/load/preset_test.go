@@ -1,6 +1,7 @@
 package load
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -160,6 +161,14 @@ func TestPhasesThatMakeNoSense(t *testing.T) {
 		"too many connections":          {Phases: []Phase{{Connections: 1 << 30}}},
 		"a negative rate":               {Phases: []Phase{{Mode: Open, Rate: -1}}},
 		"a share of nothing":            {Phases: []Phase{{Mode: Open, Share: 0.5}}},
+		"a rate of nothing":             {Phases: []Phase{{Mode: Open, Rate: 1e-12}}},
+		"a rate that is no number":      {Phases: []Phase{{Mode: Open, Rate: math.NaN()}}},
+		"a rate without bound":          {Phases: []Phase{{Mode: Open, Rate: math.Inf(1)}}},
+		"a share that is no number":     {Phases: []Phase{{}, {Mode: Open, Share: math.NaN()}}},
+		"a share without bound":         {Phases: []Phase{{}, {Mode: Open, Share: math.Inf(1)}}},
+		"a change in three centuries":   {Phases: []Phase{{Changes: 1e-10}}},
+		"changes that are no number":    {Phases: []Phase{{Changes: math.NaN()}}},
+		"agents that come all the time": {Phases: []Phase{{Mode: Steady, Interval: 1}}},
 		"a slow disk of another server": {Remote: &Remote{}, Phases: []Phase{{Slow: time.Second}}},
 		"a negative population":         {Population: Population{People: -1}},
 		"a negative interval":           {Phases: []Phase{{Mode: Steady, Interval: -1}}},
