@@ -195,26 +195,6 @@ func TestForeignReaderIsReported(t *testing.T) {
 	fill(t, s, func(rows int64) bool { return s.Stats().LogBytes < 32<<20 })
 }
 
-// TestLogIsFoldedInBesideTheWriter writes 2,000 pages, far from what SQLite folds in by itself, and nothing more.
-func TestLogIsFoldedInBesideTheWriter(t *testing.T) {
-	s, _ := openLogged(t)
-	fill(t, s, func(rows int64) bool { return rows >= 500 })
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(pathOf(t, s))}).String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	var busy, pages, folded int64
-	for deadline := time.Now().Add(10 * time.Second); pages == 0 || pages > folded+1000; runtime.Gosched() {
-		if err := db.QueryRow("PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &pages, &folded); err != nil {
-			t.Fatal(err)
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("of %d pages in the log, %d are in the file", pages, folded)
-		}
-	}
-}
-
 func pathOf(t *testing.T, s *store.Store) (path string) {
 	t.Helper()
 	if err := s.Read(t.Context(), func(tx *store.Tx) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 
 	"chancery/internal/core/store"
@@ -45,7 +44,6 @@ func TestMoveMariaDBToSQLite(t *testing.T) { storetest.Move(t, storetest.MariaDB
 const (
 	tracedVariable  = "CHANCERY_STORE_TRACED_CHILD"
 	writtenVariable = "CHANCERY_STORE_TRACED_WRITTEN"
-	longVariable    = "CHANCERY_STORE_TRACED_LONG"
 	tracedWrites    = 40
 )
 
@@ -61,18 +59,10 @@ func acknowledge(address string) error {
 		level = store.Written
 	}
 	for i := range tracedWrites {
-		if err := s.WriteAs(ctx, level, count(traced(i, os.Getenv(longVariable) != ""))); err != nil {
+		if err := s.WriteAs(ctx, level, count(fmt.Sprint("traced ", i))); err != nil {
 			return err
 		}
 		fmt.Println("acknowledged", i)
 	}
 	return s.Close(ctx)
-}
-
-// traced names a change: shortly, or at such length that the changes together fill 2,000 pages.
-func traced(i int, long bool) string {
-	if long {
-		return fmt.Sprint("traced ", i, strings.Repeat(".", 100_000))
-	}
-	return fmt.Sprint("traced ", i)
 }

@@ -9,7 +9,7 @@
 // whole transaction back, savepoints and all. Where SQLite ends a transaction by itself (interrupt, full disk, I/O
 // error, no memory) the rollback hook tells; nobody is answered, the one at fault gets its error, the others run again.
 // A sync that failed leaves the page cache in doubt, so Fatal is called and must not return.
-// The write-ahead log stays bounded: it is folded in beside the writer as far as possible, and readers that hold it open too long are ended.
+// The write-ahead log stays bounded: checkpoints are SQLite's own, and readers that hold it open too long are ended.
 package sqlite
 
 import (
@@ -52,7 +52,7 @@ type Config struct {
 // Engine is the store's engine on one SQLite file.
 type Engine struct {
 	Config
-	write  *sql.DB // the writer's connection, and one that folds the log in beside it
+	write  *sql.DB // one connection, the writer's
 	read   *sql.DB
 	pool   *readPool
 	writer *writer
@@ -101,7 +101,6 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 	e.writer = w
 	go w.run()
-	go w.ahead.run(w.stopped)
 	return nil
 }
 

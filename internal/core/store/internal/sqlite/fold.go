@@ -93,8 +93,6 @@ func (w *writer) endReads(grace time.Duration, size int64) {
 // foldIn moves the log into the file and cuts it to nothing, waiting for readers for so long; it reports whether that
 // was possible.
 func (w *writer) foldIn(wait time.Duration) bool {
-	w.ahead.turn.Lock()
-	defer w.ahead.turn.Unlock()
 	err := w.patience(wait)
 	if err == nil {
 		defer func() {
@@ -103,32 +101,32 @@ func (w *writer) foldIn(wait time.Duration) bool {
 			}
 		}()
 		var busy bool
-		if busy, _, _, err = w.session.checkpoint("TRUNCATE"); err == nil {
+		if busy, err = w.checkpoint(); err == nil {
 			if !busy {
 				w.fold.since.Store(0)
 			}
 			return !busy
 		}
 	}
-	w.e.failed(err)
+	w.fatal(err)
 	w.e.Log.Warn("folding in the write-ahead log", "error", err)
 	return false
 }
 
-// checkpoint runs SQLite's in the given mode. It reports busy when readers kept it from the end, and the pages that the
-// log has and those of them that are in the file.
-func (s *session) checkpoint(mode string) (busy bool, log, folded int64, err error) {
-	rows, err := s.Query("PRAGMA wal_checkpoint("+mode+")", nil)
+// checkpoint runs SQLite's. It reports busy when readers kept it from the end.
+func (w *writer) checkpoint() (busy bool, err error) {
+	rows, err := w.session.Query("PRAGMA wal_checkpoint(TRUNCATE)", nil)
 	if err != nil {
-		return false, 0, 0, err
+		return false, err
 	}
 	defer closeRows(rows, &err)
+	var log, folded int64
 	for rows.Next() {
 		if err := rows.Scan(&busy, &log, &folded); err != nil {
-			return false, 0, 0, err
+			return false, err
 		}
 	}
-	return busy, log, folded, rows.Err()
+	return busy, rows.Err()
 }
 
 func (w *writer) patience(wait time.Duration) error {

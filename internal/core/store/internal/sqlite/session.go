@@ -75,8 +75,4 @@ func (s *session) forget() error {
 	return errors.Join(errs...)
 }
 
-// end closes the connection.
-func (s *session) end() error { return errors.Join(s.forget(), s.conn.Close()) }
-
-// Context is engine.Session's.
 func (s *session) Context() context.Context { return s.ctx }

@@ -123,7 +123,7 @@ func (w *writer) undo() {
 func (w *writer) commit(ran []*job) (again []*job) {
 	start := time.Now()
 	if _, err := w.session.Exec("COMMIT", nil); err != nil {
-		w.e.failed(err)
+		w.fatal(err)
 		if !w.gone {
 			w.rollback()
 		}
@@ -154,9 +154,9 @@ func (w *writer) rollback() {
 	}
 }
 
-// failed ends the process where err says that a sync failed.
-func (e *Engine) failed(err error) {
+// fatal ends the process where err says that a sync failed.
+func (w *writer) fatal(err error) {
 	if doubtful(err) {
-		e.Fatal(err)
+		w.e.Fatal(err)
 	}
 }

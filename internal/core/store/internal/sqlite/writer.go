@@ -31,7 +31,6 @@ type writer struct {
 	chores  chan chore // run between transactions
 	waiting atomic.Int64
 	oldest  atomic.Int64  // Unix nanoseconds of the oldest job not yet committed, 0 when idle
-	ahead   *ahead        // folds the log in meanwhile
 	fold    fold          // what it knows of a log that has grown large
 	closing chan struct{} // closed: take nothing more, finish what is queued
 	refuse  atomic.Bool   // finish nothing more either
@@ -51,9 +50,6 @@ func newWriter(ctx context.Context, e *Engine) (*writer, error) {
 		chores:  make(chan chore),
 		closing: make(chan struct{}),
 		stopped: make(chan struct{}),
-	}
-	if w.ahead, err = newAhead(ctx, e); err != nil {
-		return nil, errors.Join(err, conn.Close())
 	}
 	return w, conn.Raw(func(c any) error {
 		hooks, ok := c.(sqlite.HookRegisterer)
@@ -148,7 +144,6 @@ func (w *writer) serve(first *job, level engine.Durability) {
 		todo = w.transact(todo, level)
 	}
 	w.oldest.Store(0)
-	w.ahead.notice()
 	w.tidy()
 }
 
@@ -164,14 +159,14 @@ func (w *writer) backlog() (int, time.Duration) {
 func (w *writer) close(ctx context.Context) error {
 	close(w.closing)
 	select {
-	case <-w.ahead.stopped: // it ends after the writer
+	case <-w.stopped:
 	case <-ctx.Done():
 		w.refuse.Store(true)
 		select { // one transaction may be under way; it is short unless the disk hangs
-		case <-w.ahead.stopped:
+		case <-w.stopped:
 		case <-time.After(time.Second):
 			return fmt.Errorf("closing %s: the disk does not answer: %w", w.e.Path, context.Cause(ctx))
 		}
 	}
-	return w.session.end()
+	return errors.Join(w.session.forget(), w.session.conn.Close())
 }
