@@ -120,7 +120,7 @@ func (r *CrashReport) run(ctx context.Context, c CrashConfig) error {
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func (r *CrashReport) note(l Lookup) {
-	r.Lost += l.Lost + l.Differ + l.OCSPWrong
+	r.Lost += l.Lost + l.Differ + l.Invalid + l.OCSPWrong
 	r.Unknown += l.Unknown
 	r.first(l.FirstWrong)
 }
@@ -151,17 +151,18 @@ func (r CrashReport) untried() (marks []string) {
 
 // Failed gives what was lost, or nil.
 func (r CrashReport) Failed() error {
+	var late error
 	if r.Late > 0 {
-		return fmt.Errorf("%d of %d times the server did not end in order within ten seconds", r.Late, r.Rounds)
+		late = fmt.Errorf("%d of %d times the server did not end in order within ten seconds", r.Late, r.Rounds)
 	}
 	if r.Lost+r.RevocationsLost+r.NoncesReused+r.TokensRevived+r.Wrong+r.Unknown > 0 {
-		return fmt.Errorf("%d of %d certificates lost, %d of %d revocations lost, %d of %d nonces used twice, %d of %d deleted tokens accepted, %d answers wrong, %d that nobody could look up, such as: %s",
-			r.Lost, r.Answered, r.RevocationsLost, r.Revoked, r.NoncesReused, r.NoncesTried, r.TokensRevived, r.TokensDeleted, r.Wrong, r.Unknown, r.FirstWrong)
+		return errors.Join(late, fmt.Errorf("%d of %d certificates lost, %d of %d revocations lost, %d of %d nonces used twice, %d of %d deleted tokens accepted, %d answers wrong, %d that nobody could look up, such as: %s",
+			r.Lost, r.Answered, r.RevocationsLost, r.Revoked, r.NoncesReused, r.NoncesTried, r.TokensRevived, r.TokensDeleted, r.Wrong, r.Unknown, r.FirstWrong))
 	}
 	if r.Answered == 0 && !r.Interrupted {
-		return errors.New("nothing was answered, so nothing could be lost")
+		return errors.Join(late, errors.New("nothing was answered, so nothing could be lost"))
 	}
-	return nil
+	return late
 }
 
 // Write writes the report for people.

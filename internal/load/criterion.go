@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -39,6 +40,8 @@ const shortestJudged = 5 * time.Second
 // tooShort says why the rate of a phase is not judged, or nothing.
 func (p PhaseReport) tooShort() string {
 	switch {
+	case p.Lasted > 0:
+		return fmt.Sprintf("the phase was cut short after %.1f of %s", p.Lasted, p.For)
 	case p.Offered == 0 && p.Answered == 0:
 		return "nothing was asked"
 	case p.For < shortestJudged:
@@ -111,14 +114,18 @@ func noError(p PhaseReport) Criterion {
 	if p.Offered == 0 {
 		return unjudged(text, "nothing was asked")
 	}
-	return criterion(failed <= 0 && p.Refused == 0 && len(p.Errors) == 0, text, "%d of %d not answered, %d refusals, errors: %v", max(failed, 0), p.Offered, p.Refused, listed(p.Errors))
+	return criterion(failed <= 0 && p.Refused == 0 && len(p.Errors) == 0, text, "%s of %s not answered, %s refusals, errors: %v", thousands(float64(max(failed, 0))), thousands(float64(p.Offered)), thousands(float64(p.Refused)), listed(p.Errors))
 }
 
 // nothingLost is a criterion of every preset.
 func (r Report) nothingLost() Criterion {
 	const text = "nothing that was answered is lost, changed, revoked, wrong or there twice"
 	u, all := r.Lookup, r.Answered
-	bad := u.bad() + r.Wrong + r.Doubles + max(0, r.Answered-u.LookedUp)
+	bad := u.bad() + r.Wrong + r.Doubles
+	if bad == 0 && r.Answered > 0 && u.LookedUp == 0 {
+		return unjudged(text, "not looked up")
+	}
+	bad += max(0, r.Answered-u.LookedUp)
 	if all == 0 { // a run for something else than certificates
 		for _, p := range r.Phases {
 			all += p.Answered
@@ -127,7 +134,7 @@ func (r Report) nothingLost() Criterion {
 	if all+bad == 0 {
 		return unjudged(text, "nothing was answered")
 	}
-	return criterion(bad == 0, text, "%d of %d", bad, all)
+	return criterion(bad == 0, text, "%s of %s", thousands(float64(bad)), thousands(float64(all)))
 }
 
 // resident holds the server's resident memory against a bound, and its growth from the first to the last fifth.
@@ -157,9 +164,13 @@ func (r Report) highest(of func(Second) float64) float64 {
 	return most
 }
 
-// ended gives when the last second of a run was over.
+// ended gives when the last phase was over. Answers that came later, to what was under way, are no part of the run.
 func (r Report) ended() float64 {
-	return r.highest(func(s Second) float64 { return s.At + 1 })
+	if len(r.Phases) == 0 {
+		return 0
+	}
+	last := r.Phases[len(r.Phases)-1]
+	return last.From + cmp.Or(last.Lasted, last.For.Seconds())
 }
 
 // calmFor is how many seconds in a row have to be calm before a service counts as recovered.
@@ -170,7 +181,7 @@ const calmFor = 3
 func (r Report) recovery(after float64, boundMillis float64) (took time.Duration, ok bool) {
 	calm := 0
 	for _, s := range r.Seconds {
-		if s.At < after || s.Partial {
+		if s.At < after || s.Partial || s.At >= r.ended() {
 			continue
 		}
 		if s.Answered == 0 || s.P99 > boundMillis || s.Refused+s.Failed > 0 {

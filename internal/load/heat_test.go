@@ -118,7 +118,7 @@ func TestLookUpNoticesWhatIsLost(t *testing.T) {
 	good := remember(got, cert)
 	changed := good
 	changed.sum[0] ^= 1
-	l := target.lookUp(t.Context(), []issued{good, changed, {serial: "00ff"}}, "", 0)
+	l := target.lookUpStored(t.Context(), []issued{good, changed, {serial: "00ff"}})
 	if l.LookedUp != 3 || l.Lost != 1 || l.Differ != 1 || l.Unknown != 0 {
 		t.Errorf("found %+v, want one there, one changed, one lost", l)
 	}

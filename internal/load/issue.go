@@ -162,7 +162,7 @@ func Issue(ctx context.Context, c IssueConfig) (Report, error) {
 	if r.Interrupted = ctx.Err() != nil; r.Interrupted {
 		err = nil
 	}
-	r.finish(c)
+	r.finish(c, err)
 	return r.Report, err
 }
 

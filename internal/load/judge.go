@@ -44,16 +44,34 @@ func (r Report) calmAfter(phase, quiet int) Criterion {
 		return unjudged(text, "not run")
 	}
 	p := r.Phases[phase]
-	if p.queuedAtClient() {
-		return unjudged(text, fmt.Sprintf("the server was never pressed: it refused nobody, and the requests waited for the %d connections of the client", p.Connections))
+	if p.queuedAtClient(r.Phases[quiet]) {
+		return unjudged(text, neverPressed(p))
 	}
 	return r.calm(text, p.From+p.For.Seconds(), r.Phases[quiet], 2*time.Second)
 }
 
-// queuedAtClient says whether what was too much for the server never reached it: nobody was refused, and requests waited
-// longer for a connection than for their answer, or got none.
-func (p PhaseReport) queuedAtClient() bool {
-	return p.Refused == 0 && (p.Latency.P50 > 2*p.Service.P50 || p.Errors[drive.Unserved] > 0)
+// refusing judges whether the server refuses in a phase what it cannot do.
+func (r Report) refusing(phase, quiet int) Criterion {
+	const text = "what is too much is refused"
+	if len(r.Phases) <= phase {
+		return unjudged(text, "not run")
+	}
+	p := r.Phases[phase]
+	if p.queuedAtClient(r.Phases[quiet]) {
+		return unjudged(text, neverPressed(p))
+	}
+	return criterion(p.Refused > 0, text, "%s of %s refused", thousands(float64(p.Refused)), thousands(float64(p.Offered)))
+}
+
+// queuedAtClient says whether what was too much for the server never reached it: nobody was refused, requests waited
+// longer for a connection than for their answer, or got none, and the server was as quick as in a quiet phase.
+func (p PhaseReport) queuedAtClient(quiet PhaseReport) bool {
+	waited := p.Latency.P50 > 2*p.Service.P50 || p.Errors[drive.Unserved] > 0
+	return p.Refused == 0 && waited && p.Service.P99 <= calmBound(quiet)
+}
+
+func neverPressed(p PhaseReport) string {
+	return fmt.Sprintf("the server was never pressed: it refused nobody, and the requests waited for the %d connections of the client", p.Connections)
 }
 
 // calm judges whether the latencies are those of a quiet phase so soon after a moment of the run.
@@ -148,7 +166,7 @@ func manyConnections(r Report) []Criterion {
 	if len(r.Phases) == 0 {
 		return nil
 	}
-	for i, share := range r.shares("%s connections: the rate with "+r.first().Name, 0.9) {
+	for i, share := range r.shares(" connections: the rate with "+r.first().Name, 0.9) {
 		p := r.Phases[i+1]
 		if p.Connections == r.first().Connections {
 			share = unjudged(share.Text, "they are as many")
@@ -163,7 +181,7 @@ func manyConnections(r Report) []Criterion {
 }
 
 // slowly judges the rates with a slow disk against that without.
-func slowly(r Report) []Criterion { return r.shares("%s: the rate without", 0.8) }
+func slowly(r Report) []Criterion { return r.shares(": the rate without", 0.8) }
 
 // shares holds the rates of three phases against that of the first and the last of five, which are alike.
 func (r Report) shares(text string, wanted float64) []Criterion {
@@ -173,7 +191,7 @@ func (r Report) shares(text string, wanted float64) []Criterion {
 	usual := (r.Phases[0].Rate.PerSecond + r.Phases[4].Rate.PerSecond) / 2
 	var all []Criterion
 	for _, p := range r.Phases[1:4] {
-		text := fmt.Sprintf(text, p.Name)
+		text := p.Name + text
 		if why := cmp.Or(r.Phases[0].tooShort(), p.tooShort(), r.Phases[4].tooShort()); why != "" {
 			all = append(all, unjudged(text, why))
 			continue

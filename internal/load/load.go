@@ -7,8 +7,8 @@
 // second against the first.
 //
 // Everything is bounded in time, stays on the loopback interface unless a server is named, and ends what it started: on
-// Linux its processes end even when it is killed. A run that is interrupted still reports, and says so. The room knows the server by its HTTP API alone: no number here
-// comes from inside the process that is measured.
+// Linux its processes end even when it is killed. A run that is interrupted still reports, and says so. The room knows the
+// server by its HTTP API alone: no number here comes from inside the process that is measured.
 package load
 
 import (

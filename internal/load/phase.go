@@ -41,6 +41,7 @@ type Phase struct {
 	Stall       time.Duration `json:"-"`                 // the database, or the disk below SQLite, stands still for so long, from a third of the phase on
 	Changes     float64       `json:"changes,omitempty"` // tokens and people changed a second meanwhile
 	Reader      bool          `json:"reader,omitempty"`  // a backup reads one snapshot meanwhile, again and again
+	Leave       bool          `json:"leave,omitempty"`   // of Open: who waits for a connection when it ends goes away
 	Main        bool          `json:"-"`                 // the run is about this phase; where none is, about the first
 }
 
@@ -134,6 +135,7 @@ func (p Phase) String() string {
 		{p.Stall > 0, fmt.Sprintf(", the database standing still for %s", span(p.Stall))},
 		{p.Changes > 0, fmt.Sprintf(", %s tokens and people changed a second", thousands(p.Changes))},
 		{p.Reader, ", a backup reading meanwhile"},
+		{p.Leave, ", and at its end all leave who wait for a connection"},
 	} {
 		if extra.on {
 			text += extra.text
@@ -161,7 +163,7 @@ func span(d time.Duration) string {
 }
 
 func (p Phase) stages() []drive.Stage {
-	counted := drive.Stage{Name: p.Name, Rate: p.Rate, For: p.For}
+	counted := drive.Stage{Name: p.Name, Rate: p.Rate, For: p.For, Leave: p.Leave}
 	if p.Warmup == 0 {
 		return []drive.Stage{counted}
 	}

@@ -128,10 +128,14 @@ func proportion(n, to, from int) int {
 	return max(1, int(math.Round(float64(n)*float64(to)/float64(from))))
 }
 
-// verdicts judges a report. A criterion of a changed preset says so: what it was made for is another run.
+// verdicts judges a report. A criterion of a changed preset says so: what it was made for is another run. What ended
+// before its time has met nothing.
 func (p *Preset) verdicts(r Report) []Criterion {
 	all := p.judge(r)
 	for i := range all {
+		if all[i].Verdict == Met && r.cut() {
+			all[i] = unjudged(all[i].Text, "the run ended before its time: "+all[i].Measured)
+		}
 		if r.changed != "" {
 			all[i].Text += " (changed: " + r.changed + ")"
 		}

@@ -130,7 +130,12 @@ func TestWhatIsTooLittleIsNotJudged(t *testing.T) {
 		"disk of a database server":     {Report{Database: "postgres"}.growth()[0], Unjudged, "not seen"},
 		"after a queue in the client":   {burst.calmAfter(1, 0), Unjudged, "refused nobody"},
 		"after refusals, in no time":    {refused.calmAfter(1, 0), Unjudged, "the run ended"},
-		"the rates of short phases":     {Report{Phases: slices.Repeat([]PhaseReport{of(5000, time.Second)}, 5)}.shares("%s", 0.8)[0], Unjudged, "judged from 5s on"},
+		"refusals of a queue elsewhere": {burst.refusing(1, 0), Unjudged, "refused nobody"},
+		"refusals of a server":          {refused.refusing(1, 0), Met, ""},
+		"a server that queues itself":   {Report{Phases: []PhaseReport{of(5000, time.Minute), {Latency: Latency{P50: 9000}, Service: Latency{P50: 3000, P99: 3000}}}}.refusing(1, 0), Missed, ""},
+		"a phase that was cut short":    {PhaseReport{Phase: Phase{For: time.Minute}, Answered: 9, Lasted: 3}.atLeast("answers", 0), Unjudged, "cut short"},
+		"certificates not looked up":    {Report{Answered: 9}.nothingLost(), Unjudged, "not looked up"},
+		"the rates of short phases":     {Report{Phases: slices.Repeat([]PhaseReport{of(5000, time.Second)}, 5)}.shares("", 0.8)[0], Unjudged, "judged from 5s on"},
 		"p99 against one of ten before": {unmoved(Report{Phases: slices.Repeat([]PhaseReport{of(10, time.Minute)}, 4)})[0], Unjudged, "of 10 answers"},
 	} {
 		if one.got.Verdict != one.want || !strings.Contains(one.got.Measured, one.why) {
@@ -204,8 +209,8 @@ func TestOpenPhasesAreOneRun(t *testing.T) {
 
 // TestRecovery looks for the moment from which a service is as before.
 func TestRecovery(t *testing.T) {
-	r := Report{}
-	for i, p99 := range []float64{5, 5, 500, 900, 5, 700, 6, 5, 5, 5} {
+	r := Report{Phases: []PhaseReport{{Phase: Phase{For: 10 * time.Second}}}}
+	for i, p99 := range []float64{5, 5, 500, 900, 5, 700, 6, 5, 5, 5, 5, 5} { // the last two are after the end
 		r.Seconds = append(r.Seconds, Second{At: float64(i), Second: drive.Second{Answered: 10, P99: p99}})
 	}
 	if took, ok := r.recovery(4, 10); !ok || took != 2*time.Second {
@@ -294,18 +299,22 @@ func TestTooMuchIsNoFault(t *testing.T) {
 
 // TestAStallExcusesItselfAlone: errors are expected while the database stands still, not before or after it.
 func TestAStallExcusesItselfAlone(t *testing.T) {
-	stall := PhaseReport{Phase: Phase{Mode: Open, For: time.Minute, Stall: time.Second}, Offered: 9, Answered: 2, Errors: map[string]int{"500": 7}}
+	stall := PhaseReport{Phase: Phase{Mode: Open, For: time.Minute, Stall: time.Second}, Offered: 9, Answered: 2, Errors: map[string]int{"504 deadline_passed": 7}}
 	for what, c := range map[string]struct {
 		errors map[string]int
 		fails  bool
 	}{
-		"only in the stall": {map[string]int{"500": 7}, false},
-		"elsewhere, too":    {map[string]int{"500": 8}, true},
-		"of another kind":   {map[string]int{"500": 7, "403 da_stale": 1}, true},
+		"only in the stall": {map[string]int{"504 deadline_passed": 7}, false},
+		"elsewhere, too":    {map[string]int{"504 deadline_passed": 8}, true},
+		"of another kind":   {map[string]int{"504 deadline_passed": 7, "403 da_stale": 1}, true},
 	} {
 		if err := (Report{Errors: c.errors, Phases: []PhaseReport{stall}}).Failed(); (err != nil) != c.fails {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+	stall.Errors = map[string]int{"500 bug": 7}
+	if err := (Report{Errors: stall.Errors, Phases: []PhaseReport{stall}}).Failed(); err == nil {
+		t.Error("a stall excuses a fault of the server's own")
 	}
 }
 

@@ -109,10 +109,10 @@ func capacities() []Preset {
 				{Name: "50 %", Mode: Open, Connections: 512, Share: 0.5, For: 30 * time.Second, Warmup: warm},
 				{Name: "70 %", Main: true, Mode: Open, Connections: 512, Share: 0.7, For: 30 * time.Second},
 				{Name: "90 %", Mode: Open, Connections: 512, Share: 0.9, For: 30 * time.Second},
-				{Name: "burst", Mode: Open, Connections: 8192, Share: 5, For: 10 * time.Second},
+				{Name: "burst", Mode: Open, Connections: 8192, Share: 5, For: 10 * time.Second, Leave: true},
 				{Name: "after", Mode: Open, Connections: 8192, Share: 0.5, For: 30 * time.Second},
 			},
-			judge: func(r Report) []Criterion { return append(moderate(r, 2), r.calmAfter(4, 1)) },
+			judge: func(r Report) []Criterion { return append(moderate(r, 2), r.refusing(4, 1), r.calmAfter(4, 1)) },
 		},
 		{
 			Name: "connections", Purpose: "The same closed loop with 64, 500, 2,500 and 5,000 connections.",

@@ -42,7 +42,8 @@ type child struct {
 	err    error         // how it ended; valid then
 }
 
-// start starts a process, which on Linux ends at the latest with this one. Its error stream goes into the file log; without one the last of it is kept here.
+// start starts a process, which on Linux ends at the latest with this one. Its error stream goes into the file log;
+// without one the last of it is kept here.
 func start(cmd *exec.Cmd, log *os.File) (*child, error) {
 	kept := &tail{}
 	c := &child{cmd: cmd, ended: make(chan struct{}), stderr: kept}

@@ -130,12 +130,13 @@ func (r *run) watched(record observe.Record) {
 	}
 }
 
-func (r *run) finish(c IssueConfig) {
+// finish judges a run that went to its end.
+func (r *run) finish(c IssueConfig, err error) {
 	if r.book != nil {
 		r.Answered, r.Verified = len(r.book.answered), r.book.verified
 	}
 	r.mark()
-	if c.Preset != nil && !r.Interrupted {
+	if c.Preset != nil && !r.Interrupted && err == nil {
 		r.Criteria = c.Preset.verdicts(r.Report)
 	}
 }
@@ -169,6 +170,9 @@ func (r *Report) mark() {
 // marks says what makes a phase doubtful.
 func (p PhaseReport) marks() (marks []string) {
 	name := p.title()
+	if p.Lasted > 0 {
+		marks = append(marks, fmt.Sprintf("cut short: %s ended after %.1f of %s", name, p.Lasted, p.For))
+	}
 	if s := spread(p.Rate.Samples); p.Mode == Closed && s > 0.1 {
 		marks = append(marks, fmt.Sprintf("unsteady: the samples of %s lie %.0f %% apart", name, s*100))
 	}
@@ -269,8 +273,13 @@ func (r Report) silent() error {
 	return nil
 }
 
-// faults are the errors without those that were asked for: of requests that never found a free connection, and of phases
-// that ask for more than can be served. The phases tell how much.
+// cut says whether the run ended before its time.
+func (r Report) cut() bool {
+	return r.Killed || slices.ContainsFunc(r.Phases, func(p PhaseReport) bool { return p.Lasted > 0 })
+}
+
+// faults are the errors without those that were asked for: of requests that never found a free connection, and in phases
+// that ask for more than can be served, of those that got no answer or one that does not know. The phases tell how much.
 func (r Report) faults() map[string]int {
 	faults := maps.Clone(r.Errors)
 	delete(faults, drive.Unserved)
@@ -279,7 +288,9 @@ func (r Report) faults() map[string]int {
 			continue
 		}
 		for kind, n := range p.Errors {
-			faults[kind] -= n
+			if strings.HasPrefix(kind, "no answer") || strings.HasPrefix(kind, "503") || strings.HasPrefix(kind, "504") {
+				faults[kind] -= n
+			}
 		}
 	}
 	maps.DeleteFunc(faults, func(_ string, n int) bool { return n <= 0 })

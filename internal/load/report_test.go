@@ -3,6 +3,7 @@ package load
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"io"
 	"os"
@@ -280,5 +281,54 @@ func TestRefusalsAreMarked(t *testing.T) {
 func TestAServerKilledEarlyIsJudged(t *testing.T) {
 	if got := small(Report{Killed: true}); len(got) != 1 || got[0].Verdict != Missed {
 		t.Errorf("judged as %+v", got)
+	}
+	p, err := FindPreset("small")
+	if err != nil {
+		t.Fatal(err)
+	}
+	phase := PhaseReport{Phase: Phase{Mode: Closed, For: time.Minute}, Offered: 5000, Answered: 5000}
+	short := phase
+	short.Lasted = 10
+	for _, c := range p.verdicts(Report{Killed: true, Phases: []PhaseReport{phase, short}, Answered: 10_000}) {
+		if c.Verdict == Met {
+			t.Errorf("a server that was killed after ten seconds met %q", c.Text)
+		}
+	}
+}
+
+// TestWhatEndsEarlyMeetsNothing: a phase that lasted a sixth of its time shows no more than that.
+func TestWhatEndsEarlyMeetsNothing(t *testing.T) {
+	p, err := FindPreset("t3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	phase := PhaseReport{Phase: Phase{Mode: Steady, For: time.Minute}, Offered: 5000, Answered: 5000, Latency: Latency{P50: 1, P95: 1, P99: 1, Max: 1}, Lasted: 10}
+	r := Report{Phases: []PhaseReport{phase}, Answered: 5000, Lookup: Lookup{LookedUp: 5000}}
+	all := p.verdicts(r)
+	for _, c := range all[:len(all)-1] { // nothing was lost all the same
+		if c.Verdict != Unjudged {
+			t.Errorf("%q is %s", c.Text, c.Verdict)
+		}
+	}
+	if r.mark(); !strings.Contains(strings.Join(r.Marks, "\n"), "cut short") {
+		t.Errorf("the marks are silent: %v", r.Marks)
+	}
+	whole := &run{Report: r}
+	whole.finish(IssueConfig{Preset: p}, errors.New("the server ended"))
+	if whole.Criteria != nil {
+		t.Errorf("a run that failed was judged: %+v", whole.Criteria)
+	}
+}
+
+// TestCrashCountsWhatNobodyRevoked: a certificate that is stored as revoked and that nobody revoked is lost.
+func TestCrashCountsWhatNobodyRevoked(t *testing.T) {
+	r := &CrashReport{Rounds: 1, Answered: 1}
+	r.note(Lookup{LookedUp: 1, Invalid: 1, FirstWrong: "certificate 01 is stored as revoked"})
+	if err := r.Failed(); err == nil || r.Lost != 1 {
+		t.Errorf("%d lost, %v", r.Lost, err)
+	}
+	r.Late = 1
+	if err := r.Failed(); err == nil || !strings.Contains(err.Error(), "in order") || !strings.Contains(err.Error(), "1 of 1 certificates lost") {
+		t.Errorf("a late end hides what was lost: %v", err)
 	}
 }

@@ -108,7 +108,7 @@ func Suite(ctx context.Context, c SuiteConfig) (SuiteReport, error) {
 		c.Stores = []string{""}
 	}
 	names := storeNames(c.Stores)
-	r.Machine.OnDatabase = slices.ContainsFunc(names, func(name string) bool { return name != "sqlite" })
+	r.Machine.OnDatabase = slices.ContainsFunc(c.Stores, func(store string) bool { return databaseOf(store) != "sqlite" })
 	for _, p := range presets {
 		for i, store := range c.Stores {
 			c.Log.say("== %s on %s: %s", p.Name, names[i], p.Purpose)

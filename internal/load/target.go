@@ -111,11 +111,43 @@ const (
 	unknown
 )
 
+// A look is what one certificate was found to be.
+type look struct {
+	verdict verdict
+	why     string
+	asked   bool // in OCSP, too
+	serial  string
+	status  int   // what it said
+	problem error // why it did not
+}
+
 const lookers = 16
 
 // lookUp looks every certificate up by its serial, where it must be valid, and one in ocspEvery in OCSP too, where it must
-// be good. With 0 none is asked for there, and the certificates have only to be stored: some were revoked on purpose.
+// be good.
 func (t *target) lookUp(ctx context.Context, all []issued, issuer string, ocspEvery int) Lookup {
+	return t.lookAll(ctx, len(all), func(c *drive.Connection, i int) look {
+		l := t.find(ctx, c, all[i])
+		if l.asked = i%ocspEvery == 0; l.asked {
+			l.status, l.problem = t.status(ctx, c, all[i].serial, issuer)
+			l.serial = all[i].serial
+		}
+		return l
+	})
+}
+
+// lookUpStored looks certificates up that were revoked, perhaps, on purpose: they have only to be stored.
+func (t *target) lookUpStored(ctx context.Context, all []issued) Lookup {
+	return t.lookAll(ctx, len(all), func(c *drive.Connection, i int) look {
+		if l := t.find(ctx, c, all[i]); l.verdict != invalid {
+			return l
+		}
+		return look{}
+	})
+}
+
+// lookAll looks n times, on several connections. What the end of ctx cuts off is not counted: nobody knows.
+func (t *target) lookAll(ctx context.Context, n int, at func(c *drive.Connection, i int) look) Lookup {
 	began := time.Now()
 	var mu sync.Mutex
 	var sum Lookup
@@ -126,29 +158,17 @@ func (t *target) lookUp(ctx context.Context, all []issued, issuer string, ocspEv
 			c := &drive.Connection{Address: t.address, TLS: t.tls}
 			defer c.Close()
 			for i := range next {
-				v, why := t.find(ctx, c, all[i])
-				if v == invalid && ocspEvery == 0 {
-					v = there
-				}
-				asked := ocspEvery > 0 && i%ocspEvery == 0
-				var status int
-				var problem error
-				if asked {
-					status, problem = t.status(ctx, c, all[i].serial, issuer)
-				}
+				l := at(c, i)
 				if ctx.Err() != nil {
-					continue // nobody knows
+					continue
 				}
 				mu.Lock()
-				sum.count(v, why)
-				if asked {
-					sum.countStatus(all[i].serial, status, problem)
-				}
+				sum.count(l)
 				mu.Unlock()
 			}
 		})
 	}
-	for i := 0; i < len(all) && ctx.Err() == nil; i++ {
+	for i := 0; i < n && ctx.Err() == nil; i++ {
 		next <- i
 	}
 	close(next)
@@ -157,11 +177,9 @@ func (t *target) lookUp(ctx context.Context, all []issued, issuer string, ocspEv
 	return sum
 }
 
-func (l *Lookup) count(v verdict, why string) {
+func (l *Lookup) count(one look) {
 	l.LookedUp++
-	switch v {
-	case there:
-		return
+	switch one.verdict {
 	case lost:
 		l.Lost++
 	case differs:
@@ -171,23 +189,20 @@ func (l *Lookup) count(v verdict, why string) {
 	case unknown:
 		l.Unknown++
 	}
-	if l.FirstWrong == "" {
-		l.FirstWrong = why
+	l.FirstWrong = cmp.Or(l.FirstWrong, one.why)
+	if !one.asked {
+		return
 	}
-}
-
-func (l *Lookup) countStatus(serial string, got int, problem error) {
 	l.OCSPAsked++
-	if problem == nil && got == ocsp.Good {
+	if one.problem == nil && one.status == ocsp.Good {
 		return
 	}
 	l.OCSPWrong++
-	if l.FirstWrong == "" {
-		l.FirstWrong = fmt.Sprintf("OCSP says that %s is %s, not good", serial, statusText(got))
-		if problem != nil {
-			l.FirstWrong = fmt.Sprintf("OCSP about %s: %v", serial, problem)
-		}
+	if one.problem != nil {
+		l.FirstWrong = cmp.Or(l.FirstWrong, fmt.Sprintf("OCSP about %s: %v", one.serial, one.problem))
+		return
 	}
+	l.FirstWrong = cmp.Or(l.FirstWrong, fmt.Sprintf("OCSP says that %s is %s, not good", one.serial, statusText(one.status)))
 }
 
 func statusText(status int) string {
@@ -200,28 +215,29 @@ func statusText(status int) string {
 	return "unknown"
 }
 
-func (t *target) find(ctx context.Context, c *drive.Connection, i issued) (verdict, string) {
+// find looks one certificate up by its serial.
+func (t *target) find(ctx context.Context, c *drive.Connection, i issued) look {
 	a, err := c.Persist(ctx, drive.Question{Method: http.MethodGet, Path: "/api/v1/certificates/" + i.serial, Token: t.reader})
 	switch {
 	case err != nil:
-		return unknown, err.Error()
+		return look{verdict: unknown, why: err.Error()}
 	case a.Status == http.StatusNotFound:
-		return lost, "no certificate " + i.serial
+		return look{verdict: lost, why: "no certificate " + i.serial}
 	case a.Status != http.StatusOK:
-		return unknown, a.Refusal()
+		return look{verdict: unknown, why: a.Refusal()}
 	}
 	var found api.Certificate
 	if err := json.Unmarshal(a.Body, &found); err != nil {
-		return unknown, err.Error()
+		return look{verdict: unknown, why: err.Error()}
 	}
 	block, _ := pem.Decode([]byte(found.PEM))
 	if block == nil || sha256.Sum256(block.Bytes) != i.sum {
-		return differs, "another certificate is stored as " + i.serial
+		return look{verdict: differs, why: "another certificate is stored as " + i.serial}
 	}
 	if !valid(found.Status, block.Bytes, time.Now()) {
-		return invalid, fmt.Sprintf("certificate %s is stored as %s", i.serial, cmp.Or(found.Status, "without a status"))
+		return look{verdict: invalid, why: fmt.Sprintf("certificate %s is stored as %s", i.serial, cmp.Or(found.Status, "without a status"))}
 	}
-	return there, ""
+	return look{}
 }
 
 // valid says whether a status is that of a certificate which nobody touched. Some expire in a long run: by their own date.

@@ -70,7 +70,7 @@ func TestLookUpSeesRevocations(t *testing.T) {
 	if (Lookup{Invalid: 1}).failed() == nil {
 		t.Error("a run whose certificates were revoked did not fail")
 	}
-	if got := one.lookUp(t.Context(), all, "agents", 0); got.failed() != nil || got.FirstWrong != "" {
+	if got := one.lookUpStored(t.Context(), all); got.failed() != nil || got.FirstWrong != "" {
 		t.Errorf("where some were revoked on purpose: %+v", got)
 	}
 }

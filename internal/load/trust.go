@@ -17,7 +17,8 @@ const loopback = "127.0.0.1"
 // one of the roots. A chain is verified in full when it is first seen; a connection that shows the same octets again is
 // compared with it, for as long as all of the chain is valid. That is what a relying party does that comes back every
 // few seconds, and it keeps the clients, which share the server's machine, from verifying what the server signed once,
-// in each of a thousand handshakes a second. That the peer holds the key of its certificate, crypto/tls checks always.
+// in each of a thousand handshakes a second. That the peer holds the key of its certificate, crypto/tls checks in every
+// full handshake; a resumed one proves that it took part in such a one.
 func trusting(name string, roots ...*x509.Certificate) *tls.Config {
 	pool := x509.NewCertPool()
 	for _, r := range roots {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,16 +24,25 @@ type wreck struct {
 	load    scenario
 	thief   subject // whose key used evidence is tried with
 	all     []issued
-	revoked map[string]bool
+	revoked map[string]revocation
 	deleted []api.Token // deleted, and the deletion was answered
 }
+
+// A revocation is what became of the request for one.
+type revocation uint8
+
+const (
+	unasked  revocation = iota
+	answered            // so it must stand
+	doubtful            // asked for and not answered: both are right
+)
 
 func newWreck(ctx context.Context, c CrashConfig, s *server) (*wreck, error) {
 	remote, err := s.remote()
 	if err != nil {
 		return nil, err
 	}
-	w := &wreck{config: c, server: s, revoked: map[string]bool{}}
+	w := &wreck{config: c, server: s, revoked: map[string]revocation{}}
 	if w.target, err = newTarget(ctx, remote); err != nil {
 		return nil, err
 	}
@@ -102,7 +110,10 @@ func (w *wreck) round(ctx context.Context, r *CrashReport) (time.Duration, error
 	r.Rounds++
 	r.Broken += len(d.broken)
 	for _, serial := range d.revoked {
-		w.revoked[serial] = true
+		w.revoked[serial] = answered
+	}
+	if d.doubtful != "" {
+		w.revoked[d.doubtful] = doubtful
 	}
 	w.deleted = append(w.deleted, d.deleted...)
 	w.compare(ctx, r, d)
@@ -202,27 +213,31 @@ func (w *wreck) compare(ctx context.Context, r *CrashReport, d *diary) {
 	defer c.Close()
 	w.retry(ctx, c, r, d) // these two first: evidence is fresh for half a minute only
 	w.steal(ctx, c, r, d)
-	var alive, dead, doubtful []issued
-	for _, i := range d.answered {
-		switch {
-		case w.revoked[i.serial]:
-			dead = append(dead, i)
-		case i.serial == d.doubtful:
-			doubtful = append(doubtful, i)
-		default:
-			alive = append(alive, i)
-		}
-	}
 	r.Answered += len(d.answered)
-	r.Revoked += len(dead)
 	r.TokensDeleted += len(d.deleted)
 	w.silenced(ctx, c, r, d.deleted)
+	alive, touched := w.apart(d.answered)
 	r.note(w.target.lookUp(ctx, alive, "agents", 1))
-	r.note(w.target.lookUp(ctx, slices.Concat(dead, doubtful), "agents", 0))
-	for _, i := range dead {
-		w.stands(ctx, c, r, i.serial)
+	r.note(w.target.lookUpStored(ctx, touched))
+	for _, i := range touched {
+		if w.revoked[i.serial] == answered {
+			r.Revoked++
+			w.stands(ctx, c, r, i.serial)
+		}
 	}
 	w.all = append(w.all, d.answered...)
+}
+
+// apart parts certificates into those that must be valid and those whose revocation was asked for.
+func (w *wreck) apart(all []issued) (alive, touched []issued) {
+	for _, i := range all {
+		if w.revoked[i.serial] == unasked {
+			alive = append(alive, i)
+		} else {
+			touched = append(touched, i)
+		}
+	}
+	return alive, touched
 }
 
 // stands checks that a revocation stands.
@@ -237,11 +252,15 @@ func (w *wreck) stands(ctx context.Context, c *drive.Connection, r *CrashReport,
 // again looks once more at what all rounds left. What a round has missed already counts once.
 func (w *wreck) again(ctx context.Context, r *CrashReport) {
 	last := &CrashReport{}
-	last.note(w.target.lookUp(ctx, w.all, "agents", 0))
+	alive, touched := w.apart(w.all)
+	last.note(w.target.lookUp(ctx, alive, "agents", sampleEvery))
+	last.note(w.target.lookUpStored(ctx, touched))
 	c := &drive.Connection{Address: w.target.address, TLS: w.target.tls}
 	defer c.Close()
-	for serial := range w.revoked {
-		w.stands(ctx, c, last, serial)
+	for serial, r := range w.revoked {
+		if r == answered {
+			w.stands(ctx, c, last, serial)
+		}
 	}
 	w.silenced(ctx, c, last, w.deleted)
 	r.Lost, r.Unknown = max(r.Lost, last.Lost), max(r.Unknown, last.Unknown)

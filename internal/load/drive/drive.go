@@ -35,6 +35,7 @@ type Stage struct {
 	Rate      float64       // arrivals a second, for Poisson
 	For       time.Duration // how long
 	Uncounted bool          // a warm-up
+	Leave     bool          // in an open loop, who waits for a connection when it ends goes away: else the client's own line makes it longer for the server
 }
 
 // A Load says what is sent, by how many, and when.

@@ -86,6 +86,28 @@ func TestUnservedArrivalsAreErrors(t *testing.T) {
 	}
 }
 
+// TestWhoLeavesMakesNoLine: where people go away when a rush ends, the next stage finds no line of theirs.
+func TestWhoLeavesMakesNoLine(t *testing.T) {
+	for _, leave := range []bool{true, false} {
+		release := make(chan struct{})
+		address := serve(t, func(http.ResponseWriter, *http.Request) { <-release })
+		stages := []Stage{{Rate: 500, For: 200 * time.Millisecond, Leave: leave}, {Rate: 50, For: 400 * time.Millisecond}}
+		end := func(stage int) {
+			if stage == 0 {
+				close(release)
+			}
+		}
+		got := Load{Address: address, Connections: 2, Stages: stages, Arrivals: Poisson(stages, 1), Next: post, End: end, Begin: func(int) {}}.Run(t.Context())
+		rush, after := got.Stages[0], got.Stages[1]
+		if answered := int(rush.Latency.TotalCount()); (answered < rush.Offered/2) != leave || answered+rush.Errors[Unserved] != rush.Offered {
+			t.Errorf("leave %v: of %d in the rush %d were answered, %v", leave, rush.Offered, answered, rush.Errors)
+		}
+		if int(after.Latency.TotalCount()) != after.Offered || got.Seconds[0].Failed > 0 {
+			t.Errorf("leave %v: of %d after it %d were answered, %v; %d failed", leave, after.Offered, after.Latency.TotalCount(), after.Errors, got.Seconds[0].Failed)
+		}
+	}
+}
+
 func TestRefusedComeAgain(t *testing.T) {
 	for _, obey := range []bool{true, false} {
 		var refused, renewed atomic.Int64

@@ -188,7 +188,9 @@ func (q *line) serve(ctx context.Context) {
 }
 
 func (q *line) settle(ctx context.Context, c *Connection, a *arrival) {
-	if err := a.prepare(q.load); err != nil {
+	if q.left(a) {
+		q.tally.fail(a.intended, Unserved)
+	} else if err := a.prepare(q.load); err != nil {
 		q.tally.fail(a.intended, "client: "+err.Error())
 	} else if wait, f := q.load.see(ctx, c, a, q.tally); f == cut || (f == refused && q.load.Obey) {
 		q.come(a, wait)
@@ -197,6 +199,12 @@ func (q *line) settle(ctx context.Context, c *Connection, a *arrival) {
 	if q.tally.left.Add(-1) == 0 {
 		q.wake()
 	}
+}
+
+// left says whether whoever wanted a request has gone away before it was sent.
+func (q *line) left(a *arrival) bool {
+	s := q.tally.stage(a.intended)
+	return s.Leave && a.job == nil && time.Now().After(s.Until)
 }
 
 // prepare makes the job of an arrival, anew where it was refused and may be stale.

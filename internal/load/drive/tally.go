@@ -236,7 +236,9 @@ func (t *Tally) fail(intended time.Time, kind string) {
 	if t.Errors[kind] == 0 && len(t.Errors) >= kindsMax && kind != Unserved {
 		kind = OtherErrors
 	}
-	t.second(time.Now()).Failed++
+	if kind != Unserved { // at no moment in particular
+		t.second(time.Now()).Failed++
+	}
 	t.Errors[kind]++
 	t.stage(intended).Errors[kind]++
 }
