@@ -101,7 +101,7 @@ func Defaults(data string) Config {
 	return Config{
 		Data:   data,
 		Device: DefaultDevice,
-		Store:  Store{Cache: 96 << 20},
+		Store:  Store{Cache: 32 << 20},
 		Name:   Name{Hosts: []string{"localhost", "127.0.0.1", "::1"}, TrustDomain: "chancery.internal", PublicURL: "http://localhost:8080"},
 		Listen: Listen{HTTPS: ":8443", MTLS: ":8444", Loopback: "127.0.0.1:8080"},
 		Limit:  Limit{Connections: 16384, Memory: 128 << 20, Garbage: 400, Wait: conf.Duration(2 * time.Second)},

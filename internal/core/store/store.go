@@ -35,7 +35,7 @@ const deadline = 10 * time.Second
 type Config struct {
 	// URL is "sqlite:/path/chancery.db", "postgres://user:password@host/database" or "mysql://user:password@host/database".
 	URL string
-	// Cache is the memory for pages of a SQLite file, in bytes; 0 is 96 MB. Two thirds are the writer's.
+	// Cache is the memory for pages of a SQLite file, in bytes; 0 is 32 MB. Two thirds are the writer's.
 	Cache int64
 	// Accept lists durability settings, by name, that the operator accepts although they make "acknowledged" untrue.
 	Accept []string

@@ -37,13 +37,13 @@ const (
 	logPages = 5000     // automatic checkpoint, 20 MB of write-ahead log
 	logKeep  = 24 << 20 // the log file is cut to this after it was folded in
 	readers  = 8
-	cached   = 96 << 20 // memory for pages
+	cached   = 32 << 20 // memory for pages
 )
 
 // Config says where the file is and how the engine reports.
 type Config struct {
 	Path  string
-	Cache int64 // bytes for pages, of all connections together; 0 is 96 MB
+	Cache int64 // bytes for pages, of all connections together; 0 is 32 MB
 	Log   *slog.Logger
 	Probe engine.Probe
 	Fatal func(error) // called when a sync failed; it does not return
