@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,12 +22,13 @@ var powerCuts = flag.Int("cuts", 40, "how often TestPowerCut cuts the power, at 
 
 // TestPowerCut records what a child writes, syncs and acknowledges, and builds what a disk may hold after the power
 // failed at some moment: all that was synced, and of the rest any part, down to single sectors. The store opened on it
-// has everything that was acknowledged by then. The control, which does not sync, must lose something.
+// has everything that was acknowledged by then, also from when SQLite begins to fold the log in between two changes, which
+// takes long ones. The control, which does not sync, must lose something.
 func TestPowerCut(t *testing.T) {
 	for name, level := range map[string]struct {
-		written string
-		loses   bool
-	}{"synced": {"", false}, "written": {"yes", true}} {
+		written, long string
+		loses         bool
+	}{"synced": {}, "folded": {long: "yes"}, "written": {written: "yes", loses: true}} {
 		t.Run(name, func(t *testing.T) {
 			at := storetest.SQLite(t)
 			s := storetest.OpenAt(t, store.Config{URL: at.URL})
@@ -39,17 +41,32 @@ func TestPowerCut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			events := record(t, at.URL, path, level.written)
-			lost := 0
-			for seed := range *powerCuts {
-				lost += cutPower(t, events, before, uint64(seed))
+			events := record(t, at.URL, path, writtenVariable+"="+level.written, longVariable+"="+level.long)
+			from, lost, cuts := 0, 0, *powerCuts
+			if fold, last := folds(events); fold < last != (level.long != "") {
+				t.Fatalf("the log is first folded in at event %d, and the last change is acknowledged at %d", fold, last)
+			} else if level.long != "" {
+				from, cuts = fold, max(1, cuts/foldedPart)
 			}
-			t.Logf("%d events, %d cuts: %d acknowledged changes lost", len(events), *powerCuts, lost)
+			for seed := range cuts {
+				lost += cutPower(t, events, before, uint64(seed), from)
+			}
+			t.Logf("%d events, %d cuts from the %dth on: %d acknowledged changes lost", len(events), cuts, from, lost)
 			if (lost > 0) != level.loses {
-				t.Errorf("%d acknowledged changes were lost in %d power cuts; any should be: %v", lost, *powerCuts, level.loses)
+				t.Errorf("%d acknowledged changes were lost in %d power cuts; any should be: %v", lost, cuts, level.loses)
 			}
 		})
 	}
+}
+
+// foldedPart is how many cuts go by for one with long changes: each takes so much longer.
+const foldedPart = 5
+
+// folds gives the events at which the first page of the file is written and the last change is acknowledged.
+func folds(events []event) (fold, last int) {
+	fold = slices.IndexFunc(events, func(e event) bool { return e.file == "" && len(e.data) > 0 })
+	last = slices.IndexFunc(events, func(e event) bool { return e.answers == tracedWrites })
+	return fold, last
 }
 
 // An event is a system call of the child, in the order in which they began; a sync stands where it ended.
@@ -62,14 +79,14 @@ type event struct {
 }
 
 var (
-	tracedCall  = regexp.MustCompile(`^(\d+) +(pwrite64|fsync|fdatasync|write|unlink|unlinkat)\((.*)`)
+	tracedCall  = regexp.MustCompile(`^(\d+) +(pwrite64|fsync|fdatasync|write|unlink|unlinkat)\(`)
 	tracedFile  = regexp.MustCompile(`^\d+<([^>]*)>`)
-	tracedWrite = regexp.MustCompile(`, "((?:\\x[0-9a-f]{2})*)", \d+(?:, (\d+))?`)
+	tracedPlace = regexp.MustCompile(`^\d+(?:, (\d+))?`)
 	tracedEnd   = regexp.MustCompile(`^(\d+) +<\.\.\. f(?:data)?sync resumed>\) += 0`)
 )
 
 // record runs the child under strace, until it closes the store and removes the log.
-func record(t *testing.T, address, path, written string) (events []event) {
+func record(t *testing.T, address, path string, environment ...string) (events []event) {
 	t.Helper()
 	strace, err := exec.LookPath("strace")
 	if err != nil {
@@ -78,7 +95,7 @@ func record(t *testing.T, address, path, written string) (events []event) {
 	trace := filepath.Join(t.TempDir(), "trace")
 	child := exec.CommandContext(t.Context(), strace, "-f", "-y", "-xx", "-s", "70000",
 		"-e", "trace=pwrite64,write,fsync,fdatasync,unlink,unlinkat", "-o", trace, os.Args[0])
-	child.Env = append(os.Environ(), tracedVariable+"="+address, writtenVariable+"="+written)
+	child.Env = append(append(os.Environ(), tracedVariable+"="+address), environment...)
 	if out, err := child.CombinedOutput(); err != nil {
 		if strings.Contains(string(out), "ptrace") {
 			t.Skipf("left out: this machine does not let strace watch: %s", out)
@@ -102,24 +119,25 @@ func record(t *testing.T, address, path, written string) (events []event) {
 		if call == nil {
 			continue
 		}
-		if strings.HasPrefix(call[2], "unlink") && strings.Contains(unhex(t, call[3]), path+"-wal") {
+		arguments := line[len(call[0]):]
+		if strings.HasPrefix(call[2], "unlink") && strings.Contains(unhex(t, arguments), path+"-wal") {
 			return events
 		}
-		name := tracedFile.FindStringSubmatch(call[3])
+		name := tracedFile.FindStringSubmatch(arguments)
 		if name == nil {
 			continue
 		}
 		file, ours := strings.CutPrefix(unhex(t, name[1]), path)
-		switch content := tracedWrite.FindStringSubmatch(call[3]); {
-		case call[2] == "write" && content != nil && strings.HasPrefix(unhex(t, content[1]), "acknowledged"):
+		content, offset, writes := writing(t, arguments)
+		switch {
+		case call[2] == "write" && writes && strings.HasPrefix(content, "acknowledged"):
 			answers++
 			events = append(events, event{answers: answers})
-		case call[2] == "pwrite64" && ours && content != nil && (file == "" || file == "-wal"):
-			offset, _ := strconv.Atoi(content[2])
-			events = append(events, event{file: file, data: []byte(unhex(t, content[1])), offset: offset})
+		case call[2] == "pwrite64" && ours && writes && (file == "" || file == "-wal"):
+			events = append(events, event{file: file, data: []byte(content), offset: offset})
 		case strings.HasSuffix(call[2], "sync") && ours:
 			e := event{file: file, synced: len(events)}
-			if strings.Contains(call[3], "unfinished") {
+			if strings.Contains(arguments, "unfinished") {
 				syncs[call[1]] = e
 			} else {
 				events = append(events, e)
@@ -130,28 +148,44 @@ func record(t *testing.T, address, path, written string) (events []event) {
 	return nil
 }
 
-var hexDigits = regexp.MustCompile(`\\x([0-9a-f]{2})`)
+// writing gives what a call writes and where, by its arguments.
+func writing(t *testing.T, arguments string) (content string, offset int, ok bool) {
+	t.Helper()
+	_, rest, _ := strings.Cut(arguments, `, "`)
+	content, rest, _ = strings.Cut(rest, `", `)
+	place := tracedPlace.FindStringSubmatch(rest)
+	if place == nil {
+		return "", 0, false
+	}
+	offset, _ = strconv.Atoi(place[1]) // of write: none
+	return unhex(t, content), offset, true
+}
 
 // unhex reads the texts of strace -xx; what is not escaped stays.
 func unhex(t *testing.T, text string) string {
 	t.Helper()
-	return hexDigits.ReplaceAllStringFunc(text, func(digits string) string {
-		b, err := hex.DecodeString(digits[2:])
-		if err != nil {
+	plain, rest, found := strings.Cut(text, `\x`)
+	out := []byte(plain)
+	for found {
+		var b [1]byte
+		if _, err := hex.Decode(b[:], []byte(rest[:min(2, len(rest))])); err != nil {
 			t.Fatal(err)
 		}
-		return string(b)
-	})
+		out = append(out, b[0])
+		plain, rest, found = strings.Cut(rest[2:], `\x`)
+		out = append(out, plain...)
+	}
+	return string(out)
 }
 
 const sector = 512
 
-// cutPower opens what the disk may hold after a random number of the events, and counts what is missing of what was
-// acknowledged by then.
-func cutPower(t *testing.T, events []event, before []byte, seed uint64) (lost int) {
+// cutPower opens what the disk may hold after a random number of the events, some at least, and counts what is missing of
+// what was acknowledged by then.
+func cutPower(t *testing.T, events []event, before []byte, seed uint64, some int) (lost int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 6))
-	moment := random.IntN(len(events) + 1)
+	moment := some + random.IntN(len(events)+1-some)
 	durable, answers := map[string]int{}, 0
 	for _, e := range events[:moment] {
 		durable[e.file] = max(durable[e.file], e.synced)
@@ -174,7 +208,7 @@ func cutPower(t *testing.T, events []event, before []byte, seed uint64) (lost in
 	}
 	there := stored(t, path)
 	for i := range answers {
-		if !there[fmt.Sprint("traced ", i)] {
+		if !there[traced(i, false)] {
 			lost++
 		}
 	}
@@ -198,7 +232,7 @@ func stored(t *testing.T, path string) map[string]bool {
 		return tx.Each("SELECT name FROM sample_counter", nil, func(row store.Row) error {
 			var name string
 			err := row.Scan(&name)
-			there[name] = true
+			there[strings.TrimRight(name, ".")] = true
 			return err
 		})
 	}); err != nil {

@@ -49,7 +49,8 @@ type Config struct {
 	ObserveBatch func(writes int)
 	// Trace is told of each statement of closures, reads and appended batches, without values; nil tells nobody.
 	Trace func(statement string)
-	// Fatal is called when a sync failed and nobody knows what is on the disk. It must not return; nil logs and exits.
+	// Fatal is called after an I/O error of a commit or a checkpoint on SQLite, such as a failed sync: nobody knows what is
+	// on the disk. It must not return; nil logs and exits.
 	Fatal func(error)
 	// Restored runs in the last transaction of a Restore, with the time that the backup was taken (UTC milliseconds):
 	// rooms raise there what must not fall back, such as CRL numbers.
@@ -107,7 +108,7 @@ func (c Config) withDefaults() Config {
 	if c.Fatal == nil {
 		log := c.Log
 		c.Fatal = func(err error) {
-			log.Error("a sync of the database failed; ending before anything is acknowledged that is not on the disk", "error", err)
+			log.Error("writing the database failed; ending before anything is acknowledged that is not on the disk", "error", err)
 			os.Exit(70) // EX_SOFTWARE
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"chancery/internal/core/store"
@@ -40,10 +41,11 @@ func TestMovePostgresToMariaDB(t *testing.T) {
 }
 func TestMoveMariaDBToSQLite(t *testing.T) { storetest.Move(t, storetest.MariaDB, storetest.SQLite) }
 
-// The test binary under strace: the store's address, and whether it syncs.
+// The test binary under strace: the store's address, whether it leaves the sync out, and whether its changes are long.
 const (
 	tracedVariable  = "CHANCERY_STORE_TRACED_CHILD"
 	writtenVariable = "CHANCERY_STORE_TRACED_WRITTEN"
+	longVariable    = "CHANCERY_STORE_TRACED_LONG"
 	tracedWrites    = 40
 )
 
@@ -59,10 +61,19 @@ func acknowledge(address string) error {
 		level = store.Written
 	}
 	for i := range tracedWrites {
-		if err := s.WriteAs(ctx, level, count(fmt.Sprint("traced ", i))); err != nil {
+		if err := s.WriteAs(ctx, level, count(traced(i, os.Getenv(longVariable) != ""))); err != nil {
 			return err
 		}
 		fmt.Println("acknowledged", i)
 	}
 	return s.Close(ctx)
+}
+
+// traced names a change: shortly, or at such length that the log of all of them is longer than SQLite lets it become. A
+// name is stored twice, in the table and in its index.
+func traced(i int, long bool) string {
+	if long {
+		return fmt.Sprint("traced ", i, strings.Repeat(".", 300_000))
+	}
+	return fmt.Sprint("traced ", i)
 }

@@ -8,7 +8,8 @@
 // What holds: the writer's statements never run under a caller's context, because an interrupted statement rolls the
 // whole transaction back, savepoints and all. Where SQLite ends a transaction by itself (interrupt, full disk, I/O
 // error, no memory) the rollback hook tells; nobody is answered, the one at fault gets its error, the others run again.
-// A sync that failed leaves the page cache in doubt, so Fatal is called and must not return.
+// A sync that failed leaves the page cache in doubt, so after an I/O error of a commit or a checkpoint, whichever it is,
+// Fatal is called and must not return.
 // The write-ahead log stays bounded: checkpoints are SQLite's own, and readers that hold it open too long are ended.
 package sqlite
 
@@ -33,8 +34,7 @@ import (
 )
 
 const (
-	pageSize = 4096
-	logPages = 5000     // automatic checkpoint, 20 MB of write-ahead log
+	logPages = 5000     // of 4 KB; automatic checkpoint, 20 MB of write-ahead log
 	logKeep  = 24 << 20 // the log file is cut to this after it was folded in
 	readers  = 8
 	cached   = 32 << 20 // memory for pages
@@ -46,7 +46,7 @@ type Config struct {
 	Cache int64 // bytes for pages, of all connections together; 0 is 32 MB
 	Log   *slog.Logger
 	Probe engine.Probe
-	Fatal func(error) // called when a sync failed; it does not return
+	Fatal func(error) // called after an I/O error of a commit or a checkpoint; it does not return
 }
 
 // Engine is the store's engine on one SQLite file.
@@ -138,7 +138,6 @@ func (e *Engine) source(path string, readOnly bool) string {
 		add("query_only(1)")
 		add(fmt.Sprintf("cache_size(-%d)", e.Cache/3/readers>>10))
 	} else {
-		add(fmt.Sprintf("page_size(%d)", pageSize))
 		add("journal_mode(WAL)")
 		add("synchronous(FULL)")
 		add("fullfsync(1)") // macOS: past the drive's cache; elsewhere without effect

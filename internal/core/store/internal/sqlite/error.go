@@ -41,8 +41,9 @@ func extended(err error) int {
 	return 0
 }
 
-// doubtful reports whether err, of a commit, leaves open what is on the disk: after a failed sync the kernel may have
-// dropped the pages that it could not write and call the next sync a success.
+// doubtful reports whether err, of a commit or a checkpoint, leaves open what is on the disk: after a failed sync the
+// kernel may have dropped the pages that it could not write and call the next sync a success. Every I/O error counts, but
+// for want of memory: not each of them names the call that failed.
 func doubtful(err error) bool {
 	return primary(err) == sqlite3.SQLITE_IOERR && extended(err) != sqlite3.SQLITE_IOERR_NOMEM
 }

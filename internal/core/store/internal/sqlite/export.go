@@ -15,7 +15,7 @@ import (
 	"chancery/internal/core/store/internal/engine"
 )
 
-// stepPages is how much of the file is copied between two transactions: 4 MB, a few milliseconds.
+// stepPages is how much of the file is copied between two transactions: 2 MB, a few milliseconds.
 const stepPages = 512
 
 // exportSuffix names the copy, with something random behind it.

@@ -154,7 +154,7 @@ func (w *writer) rollback() {
 	}
 }
 
-// fatal ends the process where err says that a sync failed.
+// fatal ends the process where err leaves open what is on the disk.
 func (w *writer) fatal(err error) {
 	if doubtful(err) {
 		w.e.Fatal(err)
