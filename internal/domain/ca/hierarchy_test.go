@@ -841,8 +841,8 @@ func TestOCSPAnswersAreKept(t *testing.T) {
 }
 
 // TestWarmAgentIsOneInsert counts what a warm agent issuance asks of the store: one append, no read, no transaction.
-// The store's own sealing may fall into the same moment and only adds to the count, so the least of several is the
-// issuance's own.
+// The store's own sealing may fall into the same moment and only adds to the count, once a second: it spoils a few of
+// many, and most have to show the issuance alone.
 func TestWarmAgentIsOneInsert(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -865,15 +865,16 @@ func TestWarmAgentIsOneInsert(t *testing.T) {
 		defer mu.Unlock()
 		return maps.Clone(seen)
 	}
-	var costs []map[store.Phase]int
-	for range 10 {
-		c := cost()
-		if c[store.QueueWait] == 1 && c[store.Sync] == 1 && c[store.PoolWait] == 0 {
-			return
+	var others []map[store.Phase]int
+	const all = 10
+	for range all {
+		if c := cost(); c[store.QueueWait] != 1 || c[store.Sync] != 1 || c[store.PoolWait] != 0 {
+			others = append(others, c)
 		}
-		costs = append(costs, c)
 	}
-	t.Errorf("warm issuances did %v; want one wait and one sync", costs)
+	if len(others) > all*4/10 {
+		t.Errorf("%d of %d warm issuances did %v; want one wait and one sync", len(others), all, others)
+	}
 }
 
 // A signature counts when one of the authorities made it, also one that came later; a name does not.

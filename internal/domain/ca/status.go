@@ -88,7 +88,12 @@ func (h *Hierarchy) loadRecord(ctx context.Context, key string) (r *record, foun
 }
 
 // standUnderPrincipal adds what the principal's certificate hangs on: its own authority stands above the agent too. It
-// is a certificate that many agents share, so it is in memory as a rule.
+// is a certificate that many agents share, so it is in memory as a rule. The question that it asks asks no further: an
+// ordinary certificate's record stands under no principal.
+//
+// Where the principal's certificate is not there any more, nothing is added. Ordinary and agent certificates are kept for
+// times that are set apart from each other, so it may have been retired first; then it has expired, and with it the
+// agent's, which ends no later. All else that the agent's hangs on its own row names.
 func (h *Hierarchy) standUnderPrincipal(ctx context.Context, s *snapshot, r *record) error {
 	p, found, err := h.records.Get(ctx, string(r.principal))
 	if err != nil {
