@@ -86,7 +86,7 @@ func (p Phase) check() error {
 		return fmt.Errorf("a rate is 0, or %g to %d a second", rateMin, rateMax)
 	case !(p.Share >= 0 && p.Share <= shareMax): // not a number is neither
 		return fmt.Errorf("a share of the capacity is 0 to %d", shareMax)
-	case p.For <= 0 || min(p.Warmup, p.Interval, p.Slow, p.Stall) < 0 || max(p.For+p.Warmup, p.Interval, p.Slow) > phaseMax:
+	case p.For <= 0 || min(p.Warmup, p.Interval, p.Slow, p.Stall) < 0 || p.longest() > phaseMax:
 		return fmt.Errorf("no time is negative or longer than %s", phaseMax)
 	case p.Mode == Steady && float64(p.Agents)/p.Interval.Seconds() > rateMax:
 		return fmt.Errorf("%d agents, each once in %s, are more than %d requests a second", p.Agents, p.Interval, rateMax)
@@ -96,6 +96,11 @@ func (p Phase) check() error {
 		return errors.New("only new connections resume TLS sessions")
 	}
 	return nil
+}
+
+// longest is the longest time that a phase has: no sum of two that are too long, which may be more than a Duration holds.
+func (p Phase) longest() time.Duration {
+	return max(p.For, p.Warmup, p.Interval, p.Slow, p.Stall, min(p.For, phaseMax)+min(p.Warmup, phaseMax))
 }
 
 const (

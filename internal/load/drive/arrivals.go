@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -10,6 +11,9 @@ import (
 type Arrivals interface {
 	// next gives the next arrival, counted from the start of the run, and its turn; ok is false when nobody comes any more.
 	next() (after time.Duration, turn int, ok bool)
+	// skip passes over all that would come before a moment and gives how many they are; of Poisson, as many as there are
+	// on average. A moment is no earlier than the one before, and the last one no later than the end of the stages.
+	skip(until time.Duration) int
 }
 
 // Poisson lets requests arrive independently of one another, in each stage at its rate. The seed makes the same arrivals
@@ -24,6 +28,7 @@ type poisson struct {
 	before time.Duration // that the stages before took
 	at     time.Duration
 	turn   int
+	part   float64 // of an arrival, that was skipped
 }
 
 func (p *poisson) next() (time.Duration, int, bool) {
@@ -43,6 +48,21 @@ func (p *poisson) next() (time.Duration, int, bool) {
 		p.stages = p.stages[1:]
 	}
 	return 0, 0, false
+}
+
+func (p *poisson) skip(until time.Duration) int {
+	for len(p.stages) > 0 && p.at < until {
+		s := p.stages[0]
+		end := min(until, p.before+s.For)
+		p.part += max(s.Rate, 0) * (end - p.at).Seconds()
+		if p.at = end; end == p.before+s.For {
+			p.before = end
+			p.stages = p.stages[1:]
+		}
+	}
+	whole := math.Floor(p.part)
+	p.part -= whole
+	return int(whole)
 }
 
 // Steady lets n agents come once each interval, each at a moment of its own, as long as the stages last. Turns are the
@@ -69,6 +89,14 @@ func (s *steady) next() (time.Duration, int, bool) {
 	return at, s.turn - 1, at < s.until
 }
 
+func (s *steady) skip(until time.Duration) int {
+	early, _ := slices.BinarySearch(s.phase, until%s.interval) // those whose moment in the last round is before it
+	before := int(until/s.interval)*len(s.phase) + early
+	skipped := max(0, before-s.turn)
+	s.turn += skipped
+	return skipped
+}
+
 // AtOnce lets n agents come at the same moment, when the run begins.
 func AtOnce(n int) Arrivals { return &atOnce{n: n} }
 
@@ -77,6 +105,12 @@ type atOnce struct{ n, turn int }
 func (a *atOnce) next() (time.Duration, int, bool) {
 	a.turn++
 	return 0, a.turn - 1, a.turn <= a.n
+}
+
+func (a *atOnce) skip(time.Duration) int {
+	skipped := max(0, a.n-a.turn)
+	a.turn += skipped
+	return skipped
 }
 
 func length(stages []Stage) (total time.Duration) {

@@ -3,12 +3,16 @@ package drive
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"math"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -120,6 +124,110 @@ func TestAPlanOfAnyLengthEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// TestWhatNeverArrivedIsCountedInOneStep has billions of arrivals left that nobody could count one by one.
+func TestWhatNeverArrivedIsCountedInOneStep(t *testing.T) {
+	stages := []Stage{{Rate: 1_000_000, For: time.Hour / 4}, {Rate: 500_000, For: 3*time.Hour/4 - 1500*time.Millisecond}}
+	for name, c := range map[string]struct {
+		plan          Arrivals
+		first, second int
+		about         float64
+	}{
+		"independent": {Poisson(stages, 1), 900_000_000, 1_349_250_000, 1e-6},
+		"steady":      {Steady(1000, time.Millisecond, stages, 1), 900_000_000, 2_698_500_000, 0},
+		"at once":     {AtOnce(1 << 40), 1 << 40, 0, 0},
+	} {
+		tally := newTally(time.Now().Add(-time.Hour), stages)
+		q := &line{load: &Load{Arrivals: c.plan}, tally: tally, ready: make(chan *arrival)}
+		close(q.ready)
+		q.advance()
+		within(t, 5*time.Second, q.rest)
+		near := func(got, want int) bool { return math.Abs(float64(got-want)) <= c.about*float64(want) }
+		a, b := tally.Stages[0], tally.Stages[1]
+		if !near(a.Offered, c.first) || !near(b.Offered, c.second) {
+			t.Errorf("%s: %d and %d offered, want %d and %d", name, a.Offered, b.Offered, c.first, c.second)
+		}
+		if a.Errors[Unserved] != a.Offered || b.Errors[Unserved] != b.Offered || tally.Errors[Unserved] != a.Offered+b.Offered {
+			t.Errorf("%s: offered %d and %d, unserved %v and %v, all %v", name, a.Offered, b.Offered, a.Errors, b.Errors, tally.Errors)
+		}
+		seconds := 0
+		for _, s := range tally.Seconds {
+			seconds += s.Offered
+		}
+		if seconds != a.Offered+b.Offered {
+			t.Errorf("%s: %d offered by seconds, %d by stages", name, seconds, a.Offered+b.Offered)
+		}
+	}
+}
+
+// TestSkippingCountsWhatWouldCome skips to all kinds of moments, from after all kinds of arrivals.
+func TestSkippingCountsWhatWouldCome(t *testing.T) {
+	const end = 3500 * time.Millisecond
+	for walked := 1; walked <= 35; walked++ {
+		walk := func() (s Arrivals, last time.Duration) {
+			s = Steady(10, time.Second, []Stage{{For: end}}, uint64(walked))
+			for range walked {
+				last, _, _ = s.next()
+			}
+			return s, last
+		}
+		for _, further := range []time.Duration{0, 1, 200 * time.Millisecond, time.Second, end} {
+			s, last := walk()
+			until, want := min(last+further, end), 0
+			for at, _, ok := s.next(); ok && at < until; at, _, ok = s.next() {
+				want++
+			}
+			s, _ = walk()
+			if got := s.skip(until); got != want {
+				t.Errorf("after %d arrivals, the last at %s, %d are skipped before %s, want %d", walked, last, got, until, want)
+			}
+			if got := s.skip(until); got != 0 {
+				t.Errorf("%d are skipped twice", got)
+			}
+		}
+	}
+}
+
+// TestAnAnswerJudgedLateCounts: one that came in time is right or wrong, also where the judgment ends after patience.
+func TestAnAnswerJudgedLateCounts(t *testing.T) {
+	address := serve(t, func(http.ResponseWriter, *http.Request) {})
+	for name, plan := range map[string]Arrivals{"closed": nil, "open": AtOnce(1)} {
+		end := time.Now().Add(300 * time.Millisecond)
+		next := func(turn int) (Job, error) {
+			j, err := post(turn)
+			j.Judge = func(Answer) error {
+				Pause(context.WithoutCancel(t.Context()), time.Until(end))
+				return errors.New("wrong")
+			}
+			return j, err
+		}
+		got := Load{Address: address, Connections: 1, Stages: []Stage{{For: 50 * time.Millisecond}}, Arrivals: plan, Next: next, Patience: 100 * time.Millisecond}.Run(t.Context())
+		if got.Wrongs != 1 || len(got.Errors) > 0 {
+			t.Errorf("%s: %d wrong, errors %v; want one that is wrong", name, got.Wrongs, got.Errors)
+		}
+	}
+}
+
+// TestAServerThatIsNotTrustedIsNamed by the check of crypto/tls, and by one in its place.
+func TestAServerThatIsNotTrustedIsNamed(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	own := func(err error) *tls.Config {
+		return &tls.Config{InsecureSkipVerify: true, VerifyConnection: func(tls.ConnectionState) error { return err }}
+	}
+	for name, c := range map[string]*tls.Config{
+		"unknown root": {RootCAs: x509.NewCertPool(), ServerName: "example.com"},
+		"another root": own(x509.UnknownAuthorityError{}), "another name": own(x509.HostnameError{Certificate: server.Certificate(), Host: "x"}),
+		"expired": own(x509.CertificateInvalidError{Cert: server.Certificate(), Reason: x509.Expired}),
+	} {
+		_, err := (&Connection{Address: server.Listener.Addr().String(), TLS: c}).Ask(t.Context(), Question{Method: http.MethodGet, Path: "/"})
+		if err == nil || kind(err) != "server not trusted" {
+			t.Errorf("%s: %v is called %q", name, err, kind(err))
+		}
+	}
+}
+
 // TestAnswersThatDoNotEnd are what a server may send without ever saying anything.
 func TestAnswersThatDoNotEnd(t *testing.T) {
 	stand := func(io.Writer) error { return nil }
@@ -187,7 +295,7 @@ func TestKindsOfErrorsAreBounded(t *testing.T) {
 		tally.fail(tally.Began.Add(90*time.Second), fmt.Sprint(i))
 	}
 	tally.fail(tally.Began, Unserved)
-	tally.settle(tally.Began, tally.Began, errors.New(strings.Repeat("wrong\n", 1000)), t.Context())
+	tally.settle(tally.Began, tally.Began, errors.New(strings.Repeat("wrong\n", 1000)))
 	n := 0
 	for kind, count := range tally.Errors {
 		n += count
@@ -195,7 +303,7 @@ func TestKindsOfErrorsAreBounded(t *testing.T) {
 			t.Errorf("a kind of errors is %q", kind)
 		}
 	}
-	if most := kindsMax + 2; n != 2001 || len(tally.Errors) > most || len(tally.Stages[0].Errors) > most || tally.Errors[Unserved] != 1 || tally.Errors[OtherErrors] == 0 {
+	if most := kindsMax + 2; n != 2001 || len(tally.Errors) > most || len(tally.Stages[0].Errors) > most || tally.Errors[Unserved] != 1 || tally.Errors[otherErrors] == 0 {
 		t.Errorf("%d errors of %d kinds, %d of them unserved", n, len(tally.Errors), tally.Errors[Unserved])
 	}
 	if len(tally.Wrong[0]) > 2*wrongLength || strings.Contains(tally.Wrong[0], "\n") {

@@ -52,7 +52,7 @@ type Load struct {
 	Fresh      bool                       // every request has a connection of its own
 	Obey       bool                       // who is refused for want of capacity comes again after Retry-After; a closed loop always does
 	Patience   time.Duration              // for what has arrived and is not answered when the last stage ends; default 5 s, in a closed loop 10 s
-	Late       func(left int)             // told once, a second after the last stage, how many are waited for; nil: nobody is
+	Late       func(left int)             // told once, a second after the last stage, how many are waited for, where patience is longer; nil: nobody is
 	Each       func(second int, s Second) // told of every second that has gone by, by one goroutine; nil: nobody is
 	Begin, End func(stage int)            // called when each of the Stages begins and ends, by one goroutine; nil: nothing to do
 }
@@ -117,9 +117,11 @@ func (l *Load) tell(ctx context.Context, t *Tally) {
 	}
 }
 
-// remind tells what a run still waits for after its last stage.
+// lateAfter is how long after the last stage a run tells what it still waits for.
+const lateAfter = time.Second
+
 func (l *Load) remind(ctx context.Context, t *Tally) {
-	if l.Late != nil && Pause(ctx, time.Until(t.Until)+time.Second) {
+	if l.Late != nil && l.Patience > lateAfter && Pause(ctx, time.Until(t.Until)+lateAfter) {
 		l.Late(int(t.left.Load()))
 	}
 }
@@ -197,7 +199,7 @@ func (l *Load) see(ctx context.Context, c *Connection, a *arrival, t *Tally) (wa
 		if err != nil && ctx.Err() != nil {
 			return 0, cut
 		}
-		t.settle(a.intended, sent, err, ctx)
+		t.settle(a.intended, sent, err)
 		return 0, settled
 	}
 	answer, err := c.Ask(ctx, a.job.Question)
@@ -223,7 +225,7 @@ func (l *Load) see(ctx context.Context, c *Connection, a *arrival, t *Tally) (wa
 		t.fail(a.intended, answer.Refusal())
 		return 0, settled
 	}
-	t.settle(a.intended, sent, a.job.Judge(answer), ctx)
+	t.settle(a.intended, sent, a.job.Judge(answer))
 	return 0, settled
 }
 

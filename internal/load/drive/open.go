@@ -49,7 +49,7 @@ func (l *Load) open(ctx, patient context.Context, t *Tally) {
 	q.dispatch(patient)
 	q.serving.Wait()
 	if ctx.Err() == nil { // an interrupted run leaves everything unserved; that says nothing
-		q.rest(ctx)
+		q.rest()
 	}
 }
 
@@ -157,11 +157,15 @@ func (q *line) wake() {
 }
 
 // rest counts those that were never settled, by when they were to start. Those count as offered, too, that a full line
-// kept from arriving; a plan may hold so many of them that counting ends with ctx.
-func (q *line) rest(ctx context.Context) {
-	for ; q.more && ctx.Err() == nil; q.advance() {
-		q.tally.offer(q.planned)
-		q.tally.fail(q.planned, Unserved)
+// kept from arriving; a plan may hold billions of them, so they are counted by seconds and stages, not one by one.
+func (q *line) rest() {
+	if q.more {
+		q.tally.unserved(q.planned, 1)
+	}
+	for at := q.planned; q.more && at.Before(q.tally.Until); {
+		end := q.tally.border(at)
+		q.tally.unserved(at, q.load.Arrivals.skip(end.Sub(q.tally.Began)))
+		at = end
 	}
 	for a := range q.ready {
 		q.tally.fail(a.intended, Unserved)

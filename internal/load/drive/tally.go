@@ -2,7 +2,8 @@ package drive
 
 import (
 	"cmp"
-	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"maps"
@@ -115,6 +116,15 @@ func (t *Tally) stage(at time.Time) *StageTally {
 	return t.Stages[len(t.Stages)-1]
 }
 
+// border gives the end of the second or of the stage that a moment belongs to, whichever comes first.
+func (t *Tally) border(at time.Time) time.Time {
+	second := t.Began.Add((at.Sub(t.Began)/time.Second + 1) * time.Second)
+	if stage := t.stage(at).Until; stage.Before(second) {
+		return stage
+	}
+	return second
+}
+
 // second gives the running second, after it has closed those before.
 func (t *Tally) second(now time.Time) *Second {
 	for number := int(now.Sub(t.Began) / time.Second); t.running.number < number; t.running.number++ {
@@ -178,10 +188,7 @@ func (t *Tally) offer(intended time.Time) {
 }
 
 // settle counts an answer by what its job says of it.
-func (t *Tally) settle(intended, sent time.Time, wrong error, ctx context.Context) {
-	if wrong != nil && ctx.Err() != nil {
-		return // interrupted
-	}
+func (t *Tally) settle(intended, sent time.Time, wrong error) {
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -223,8 +230,8 @@ const (
 	wrongLength = 400
 )
 
-// OtherErrors is the kind of those errors that came when there were enough kinds.
-const OtherErrors = "other errors"
+// otherErrors is the kind of those errors that came when there were enough kinds.
+const otherErrors = "other errors"
 
 // fail counts an error by its kind: there may be many.
 func (t *Tally) fail(intended time.Time, kind string) {
@@ -234,13 +241,28 @@ func (t *Tally) fail(intended time.Time, kind string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.Errors[kind] == 0 && len(t.Errors) >= kindsMax && kind != Unserved {
-		kind = OtherErrors
+		kind = otherErrors
 	}
 	if kind != Unserved { // at no moment in particular
 		t.second(time.Now()).Failed++
 	}
 	t.Errors[kind]++
 	t.stage(intended).Errors[kind]++
+}
+
+// unserved counts n that never arrived and were to start in the stage and the second of a moment.
+func (t *Tally) unserved(intended time.Time, n int) {
+	if n == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.second(time.Now()).Failed += n
+	t.Seconds[intended.Sub(t.Began)/time.Second].Offered += n
+	s := t.stage(intended)
+	s.Offered += n
+	s.Errors[Unserved] += n
+	t.Errors[Unserved] += n
 }
 
 // printable gives the first n characters of a text, with a question mark in place of each that cannot be printed.
@@ -310,6 +332,20 @@ func kind(err error) string {
 		return "connection refused"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return "connection closed"
+	case untrusted(err):
+		return "server not trusted"
 	}
 	return "broken"
+}
+
+// untrusted reports whether the client refused the server's certificate: the TLS package's own check, or one in its place
+// that gives the errors of x509.
+func untrusted(err error) bool {
+	var (
+		refused *tls.CertificateVerificationError
+		root    x509.UnknownAuthorityError
+		name    x509.HostnameError
+		invalid x509.CertificateInvalidError
+	)
+	return errors.As(err, &refused) || errors.As(err, &root) || errors.As(err, &name) || errors.As(err, &invalid)
 }
