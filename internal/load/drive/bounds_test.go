@@ -151,7 +151,9 @@ func TestWhatNeverArrivedIsCountedInOneStep(t *testing.T) {
 		}
 		seconds := 0
 		for _, s := range tally.Seconds {
-			seconds += s.Offered
+			if seconds += s.Offered; s.Failed > 0 {
+				t.Errorf("%s: %d failed in a second", name, s.Failed)
+			}
 		}
 		if seconds != a.Offered+b.Offered {
 			t.Errorf("%s: %d offered by seconds, %d by stages", name, seconds, a.Offered+b.Offered)

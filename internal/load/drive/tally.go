@@ -250,14 +250,15 @@ func (t *Tally) fail(intended time.Time, kind string) {
 	t.stage(intended).Errors[kind]++
 }
 
-// unserved counts n that never arrived and were to start in the stage and the second of a moment.
+// unserved counts n that never arrived and were to start in the stage and the second of a moment. They fail at no moment
+// in particular.
 func (t *Tally) unserved(intended time.Time, n int) {
 	if n == 0 {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.second(time.Now()).Failed += n
+	t.second(time.Now())
 	t.Seconds[intended.Sub(t.Began)/time.Second].Offered += n
 	s := t.stage(intended)
 	s.Offered += n
