@@ -262,14 +262,18 @@ func TestAnswersThatDoNotEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var late int
-			l := Load{Address: speak(t, c.say), Connections: 1, Stages: []Stage{{For: 50 * time.Millisecond}}, Next: post, Patience: 1200 * time.Millisecond, Late: func(left int) { late = left }}
-			within(t, 5*time.Second, func() {
+			l := Load{Address: speak(t, c.say), Connections: 1, Stages: []Stage{{For: 50 * time.Millisecond}}, Next: post, Patience: 20 * time.Second, Late: func(left int) { late = left }}
+			silent := c.want == "timeout"
+			if silent { // all others are ended by what they say, however slow the machine is
+				l.Patience = 1200 * time.Millisecond
+			}
+			within(t, 30*time.Second, func() {
 				got := l.Run(t.Context())
 				if s := counted(got); s.Latency.TotalCount() > 0 || s.Errors["no answer: "+c.want] == 0 || len(s.Errors) > 1 {
 					t.Errorf("answered %d, errors %v; want %q", s.Latency.TotalCount(), s.Errors, c.want)
 				}
 			})
-			if want := c.want == "timeout"; want != (late == 1) {
+			if silent && late != 1 {
 				t.Errorf("was told that %d are waited for", late)
 			}
 		})
