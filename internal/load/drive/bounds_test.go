@@ -260,9 +260,8 @@ func TestAnswersThatDoNotEnd(t *testing.T) {
 		"body in parts": {endless("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "100000\r\n"+strings.Repeat("a", 1<<20)+"\r\n"), "answer too long"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			var late int
-			l := Load{Address: speak(t, c.say), Connections: 1, Stages: []Stage{{For: 50 * time.Millisecond}}, Next: post, Patience: 20 * time.Second, Late: func(left int) { late = left }}
+			l := Load{Address: speak(t, c.say), Connections: 1, Stages: []Stage{{For: 300 * time.Millisecond}}, Next: post, Patience: 20 * time.Second, Late: func(left int) { late = left }}
 			silent := c.want == "timeout"
 			if silent { // all others are ended by what they say, however slow the machine is
 				l.Patience = 1200 * time.Millisecond
