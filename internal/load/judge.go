@@ -40,26 +40,20 @@ func calmBound(quiet PhaseReport) float64 { return max(2*quiet.Latency.P99, 10) 
 // calmAfter judges how soon after a phase the latencies are as in the phase named quiet.
 func (r Report) calmAfter(phase, quiet int) Criterion {
 	const text = "back to the normal p99 within 2 s"
-	if len(r.Phases) <= phase {
-		return unjudged(text, "not run")
+	if why := r.unpressed(phase, quiet); why != "" {
+		return unjudged(text, why)
 	}
 	p := r.Phases[phase]
-	if p.queuedAtClient(r.Phases[quiet]) {
-		return unjudged(text, neverPressed(p))
-	}
 	return r.calm(text, p.From+p.For.Seconds(), r.Phases[quiet], 2*time.Second)
 }
 
 // refusing judges whether the server refuses in a phase what it cannot do.
 func (r Report) refusing(phase, quiet int) Criterion {
 	const text = "what is too much is refused"
-	if len(r.Phases) <= phase {
-		return unjudged(text, "not run")
+	if why := r.unpressed(phase, quiet); why != "" {
+		return unjudged(text, why)
 	}
 	p := r.Phases[phase]
-	if p.queuedAtClient(r.Phases[quiet]) {
-		return unjudged(text, neverPressed(p))
-	}
 	return criterion(p.Refused > 0, text, "%s of %s refused", thousands(float64(p.Refused)), thousands(float64(p.Offered)))
 }
 
@@ -70,7 +64,15 @@ func (p PhaseReport) queuedAtClient(quiet PhaseReport) bool {
 	return p.Refused == 0 && waited && p.Service.P99 <= calmBound(quiet)
 }
 
-func neverPressed(p PhaseReport) string {
+// unpressed says why a phase tells nothing of a server that has too much to do, or nothing.
+func (r Report) unpressed(phase, quiet int) string {
+	if len(r.Phases) <= phase {
+		return "not run"
+	}
+	p := r.Phases[phase]
+	if !p.queuedAtClient(r.Phases[quiet]) {
+		return ""
+	}
 	return fmt.Sprintf("the server was never pressed: it refused nobody, and the requests waited for the %d connections of the client", p.Connections)
 }
 
